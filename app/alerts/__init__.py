@@ -1,0 +1,1 @@
+"""Delivery of what was decided: the outbox courier and its channels."""

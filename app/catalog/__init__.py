@@ -1,0 +1,1 @@
+"""Facts: accelerators, models, quantizations and providers, with a source in each row."""

@@ -1,0 +1,1 @@
+"""When and where probes run: ticks, jobs, workers, locations."""

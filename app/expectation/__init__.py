@@ -1,0 +1,1 @@
+"""What a deployment should reach: roofline, latency law, prefill, speculation, baseline."""

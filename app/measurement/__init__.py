@@ -1,0 +1,1 @@
+"""From recorded bytes to figures: framing, dialects, timeline, measurement, outcome, statistics."""

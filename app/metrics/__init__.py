@@ -1,0 +1,1 @@
+"""The Prometheus view of the current state."""

@@ -1,0 +1,1 @@
+"""The wire: stamps at the socket, the client, the prober, the host-health gate."""

@@ -1,0 +1,1 @@
+"""A provider to try things on, whose speed follows the theory."""

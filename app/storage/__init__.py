@@ -1,0 +1,1 @@
+"""Postgres: tables, repositories, partitions, rollups, and an embedded server."""

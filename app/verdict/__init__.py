@@ -1,0 +1,1 @@
+"""Judgement: a window of measurements against an expectation, incidents, diagnosis."""
