@@ -10,8 +10,16 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def run_of(measurement: Measurement) -> Run:
     return Run(
-        id="r", target="t", location="default", due_at=NOW, started_at=NOW, finished_at=NOW, provider="p", model="m",
-        recipe="chat-short", measurement=measurement,
+        id="r",
+        target="t",
+        location="default",
+        due_at=NOW,
+        started_at=NOW,
+        finished_at=NOW,
+        provider="p",
+        model="m",
+        recipe="chat-short",
+        measurement=measurement,
     )
 
 
