@@ -1,4 +1,4 @@
-"""The root of the command line: finds commands without importing those that are not called, and turns errors into exit codes."""
+"""The root of the command line: imports a command only when it is called, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Help without importing anything."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+        rows = [(name, COMMANDS[name][1]) for name in self.list_commands(ctx)]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
 
 
 def _exists(module: str) -> bool:
