@@ -52,6 +52,16 @@ class Attempt:
     response: str
 
 
+class Claim(StrEnum):
+    """What a worker is told when it asks for a tick."""
+
+    NEW = "new"
+    AGAIN = "again"
+    """An earlier attempt left no result (its worker died): probe once more, counted as a repeated call."""
+    DONE = "done"
+    """The tick has its terminal result: do nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
     """What a decision about one (target, location) may look at, read in the transaction that stores the new run.
@@ -76,3 +86,11 @@ class Decision:
     verdict: Verdict
     advance: Advance
     announcements: tuple[Announcement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What came of storing a run. `stored` False: the tick already had its result, and nothing changed."""
+
+    stored: bool
+    decision: Decision | None = None
