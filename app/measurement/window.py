@@ -27,3 +27,5 @@ class Sample:
     tls_s: float | None = None
     output_tokens: int | None = None
     contaminated: bool = False
+    notes: tuple[str, ...] = ()
+    """The measurement's reason codes; `budget_spent_on_reasoning` makes an empty run ours to fix."""

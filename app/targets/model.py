@@ -201,6 +201,21 @@ class Thresholds:
     close_on: int = 0
     regressed_below: float = 0.7
     unavailable_below: float = 0.5
+    min_attempts: int = 3
+    """Calls that tell of availability before it is judged."""
+    slow_first_token_above: float = 3.0
+    """TTFT over this many times the longest expected one (and by more than a second) is slow."""
+    remind_s: float = 4 * 3600.0
+    flap_s: float = 6 * 3600.0
+    """A rule that closed within this span takes more healthy windows to close again."""
+
+    def window_for(self, every_s: float) -> float:
+        """Seconds of one window for a target probed every `every_s`: long enough to hold `min_samples` and two to spare."""
+        return max(self.window_s, every_s * (self.min_samples + 2))
+
+    def past_for(self, every_s: float) -> float:
+        """Seconds that the samples of a decision reach back."""
+        return self.windows * self.window_for(every_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

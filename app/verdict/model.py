@@ -127,6 +127,10 @@ class Trail:
 
     recent: tuple[tuple[str, str], ...] = ()
     """(state, severity) of the last windows that carried evidence."""
+    taken_at: datetime | None = None
+    """When the newest of them was taken; the next is taken a third of a window later."""
+    closed: tuple[tuple[str, datetime], ...] = ()
+    """(rule, when) of the last incidents that closed: a rule that flaps takes longer to close again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
