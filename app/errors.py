@@ -5,6 +5,7 @@
     BandwatchError
     +-- UsageError            wrong arguments (exit 2, HTTP 400)
     |   +-- ConfigError       a config file with one or more problems (exit 2)
+    |   +-- SecretError       a secret that is not set, or is none that can be used (exit 2)
     +-- NotFoundError         an id that nobody knows, with near matches (exit 2, HTTP 404)
     +-- ConflictError         the state does not allow it (exit 1, HTTP 409)
     +-- ForbiddenError        the key's scope or an address rule says no (HTTP 403)
@@ -63,6 +64,13 @@ class ConfigError(UsageError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
+
+
+class SecretError(UsageError):
+    """A secret that is not set or cannot be used; the text names its reference and never its value."""
+
+    slug = "bad-secret"
+    title = "Secret not usable"
 
 
 class NotFoundError(BandwatchError):
