@@ -1,0 +1,51 @@
+"""Who schedules: a session-level advisory lock in Postgres. A dead scheduler's session ends, and the lock with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import asyncpg
+import structlog
+
+log = structlog.get_logger()
+
+LOCK = 0x62616E647761  # "bandwa"
+ANSWER_S = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Election:
+    """Holds the lock on a connection of its own (not through a transaction-pooling proxy)."""
+
+    connect: Callable[[], Awaitable[asyncpg.Connection]]
+    _connection: asyncpg.Connection | None = None
+    _held: bool = False
+
+    async def elected(self) -> bool:
+        """True while this process holds the lock; tries for it otherwise. False, never an error, when the database is away."""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self._ask()
+        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            if self._held:
+                log.warning("election_lost", error=str(error))
+            await self.resign()
+            return False
+
+    async def _ask(self) -> bool:
+        if self._connection is None or self._connection.is_closed():
+            self._held = False
+            self._connection = await self.connect()
+        if self._held:
+            await self._connection.execute("SELECT 1")
+        else:
+            self._held = bool(await self._connection.fetchval("SELECT pg_try_advisory_lock($1)", LOCK))
+        return self._held
+
+    async def resign(self) -> None:
+        """Give the lock up at once."""
+        connection, self._connection, self._held = self._connection, None, False
+        if connection is not None:
+            connection.terminate()

@@ -1,0 +1,69 @@
+"""What dispatch asks of its strangers: the ledger (storage) and the prober (probe). `bootstrap` passes them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from typing import Protocol
+
+from app.measurement.measure import Reading
+from app.measurement.model import Run
+from app.measurement.recording import Recording
+from app.targets.model import Target
+from app.verdict.outbox import Claim, Decision, Past, Recorded
+
+Decide = Callable[[Past], Decision]
+"""The pure judgement of a run, called inside the transaction that stores it."""
+
+
+class Ledger(Protocol):
+    """What is known of ticks, and what may be spent."""
+
+    async def claim(self, *, target: str, location: str, due_at: datetime, owner: str) -> Claim:
+        """Take a tick; tells whether it is new, was tried before without a result, or is done."""
+        ...
+
+    async def reserve(self, *, target: Target, tokens: int, usd: float | None, day: date) -> bool:
+        """Reserve against the provider's and the target's budget of that UTC day; False when one of them refuses."""
+        ...
+
+    async def settle(
+        self,
+        *,
+        target: Target,
+        day: date,
+        reserved_tokens: int,
+        used_tokens: int,
+        reserved_usd: float | None = None,
+        used_usd: float | None = None,
+    ) -> None:
+        """Correct a reservation to what was used."""
+        ...
+
+    async def record(self, run: Run, *, target: Target, decide: Decide) -> Recorded:
+        """Store a run with everything that follows from it, in one transaction fenced by the tick's identity."""
+        ...
+
+    async def count_tick(self, result: str, n: int = 1) -> None:
+        """Add to the count of ticks with that result."""
+        ...
+
+
+class Prober(Protocol):
+    """Makes one call and reads it."""
+
+    async def probe(self, target: Target, *, scheduled_at: datetime | None = None) -> tuple[Recording, Reading]:
+        """Never raises for what the provider does: a failure is an outcome."""
+        ...
+
+
+class Mark(Protocol):
+    """How far the grid has been walked, kept over restarts and shared by all schedulers."""
+
+    async def load(self) -> tuple[datetime | None, Sequence[str]]:
+        """The instant up to which ticks were handed out, and the keys (target|location) known then."""
+        ...
+
+    async def save(self, at: datetime, keys: Sequence[str]) -> None:
+        """Remember both."""
+        ...
