@@ -1,6 +1,6 @@
 """PgQueuer as we use it: one entrypoint per (location, provider), so that a provider's limit holds over all machines.
 
-A picked job whose worker died is taken over after `HEARTBEAT_S` without a heartbeat. Enqueueing a tick that is already queued or
+A picked job whose worker died is taken over after `HEARTBEAT_S` without a heartbeat. Enqueueing a tick that is queued or
 running is skipped by its key; one that already ran is refused by the ledger. PgQueuer never trims its log: `db prune` does.
 """
 

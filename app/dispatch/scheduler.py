@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
@@ -42,8 +42,6 @@ class Scheduler:
             return None
         now = self.clock.now()
         since, known = self._walked or await self._remembered(now)
-        if since > now + timedelta(seconds=TICK_S):  # the wall clock stepped back: wait for nothing, repeat nothing
-            since = now
         made = plan(self.config().targets, since=since, until=now, known=known)
         fresh = await self.enqueue(made.due, now)
         if made.missed:
