@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import Protocol
 
-from app.measurement.measure import Reading
-from app.measurement.model import Run
+from app.measurement.model import Reading, Run
 from app.measurement.recording import Recording
 from app.targets.model import Target
 from app.verdict.outbox import Claim, Decision, Past, Recorded

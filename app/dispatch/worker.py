@@ -12,8 +12,7 @@ from app.clock import Clock
 from app.dispatch.ports import Decide, Ledger, Prober
 from app.dispatch.tick import Tick, TickResult
 from app.errors import BandwatchError
-from app.measurement.measure import Reading
-from app.measurement.model import ErrorClass, Measurement, Outcome, Run
+from app.measurement.model import ErrorClass, Measurement, Outcome, Reading, Run
 from app.measurement.recording import Recording
 from app.targets.grid import is_late, is_missed
 from app.targets.model import Config, Target

@@ -184,3 +184,12 @@ class Run:
     read_tokens: tuple[float, ...] = ()
     recording: bytes | None = None
     """The compressed recording, where it is kept as evidence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a recording says: the figures, and the token timeline of the output reads (seconds since `request_sent`)."""
+
+    measurement: Measurement
+    read_stamps_s: tuple[float, ...] = ()
+    read_tokens: tuple[float, ...] = ()

@@ -70,6 +70,7 @@ class EmbeddedPostgres:
     _bin: Path = field(default=Path())
     _owner: tuple[int, int] | None = field(default=None)
     _socket: Path = field(default=Path())
+    _server: subprocess.Popen[bytes] | None = field(default=None)
 
     @property
     def data(self) -> Path:
@@ -123,6 +124,8 @@ class EmbeddedPostgres:
 
     def running_pid(self) -> int | None:
         """The process id of the folder's live server, or None."""
+        if self._server is not None:
+            self._server.poll()  # reaps it
         try:
             pid = int((self.data / "postmaster.pid").read_text().splitlines()[0])
             command = Path(f"/proc/{pid}/cmdline").read_bytes() if Path("/proc/self").exists() else b"postgres"
@@ -142,7 +145,9 @@ class EmbeddedPostgres:
             lock.seek(0)
             holder = lock.read().strip() or "unknown"
             lock.close()
-            raise ConflictError(f"{self.directory} is in use by another Bandwatch (process {holder}); stop it, or use another folder") from error
+            raise ConflictError(
+                f"{self.directory} is in use by another Bandwatch (process {holder}); stop it, or use another folder"
+            ) from error
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -198,7 +203,9 @@ class EmbeddedPostgres:
         flags = ["--username", USER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"]
         code, output = await self._call(str(self._bin / "initdb"), "--pgdata", str(self.data), *flags)
         if code:
-            raise UnavailableError(f"initdb failed in {self.data}: {output.strip().splitlines()[-1] if output.strip() else code}")
+            raise UnavailableError(
+                f"initdb failed in {self.data}: {output.strip().splitlines()[-1] if output.strip() else code}"
+            )
 
     async def _launch(self) -> None:
         settings = {**OPTIONS, "unix_socket_directories": str(self._socket)}
@@ -206,16 +213,21 @@ class EmbeddedPostgres:
         for name, value in settings.items():
             arguments += ["-c", f"{name}={value}"]
         with (self.directory / "postgres.log").open("ab") as output:
-            await asyncio.to_thread(
-                subprocess.Popen,
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd="/",
-                start_new_session=True,
-                **_as_user(self._owner),
-            )
+            self._server = await asyncio.to_thread(self._spawn, arguments, output)
+
+    def _spawn(self, arguments: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+        user, group, extra = _as_user(self._owner)
+        return subprocess.Popen(  # noqa: S603 - our own arguments
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd="/",
+            start_new_session=True,
+            user=user,
+            group=group,
+            extra_groups=extra,
+        )
 
     async def _wait_ready(self) -> None:
         if (pidfile := self.data / "postmaster.pid").exists() and len(lines := pidfile.read_text().splitlines()) > 4:
@@ -224,7 +236,7 @@ class EmbeddedPostgres:
                 self._socket = adopted
         try:
             async with asyncio.timeout(START_S):
-                while (await self._call(str(self._bin / "pg_isready"), "-q", "-h", str(self._socket)))[0]:
+                while (await self._call(str(self._bin / "pg_isready"), "-q", "-h", str(self._socket)))[0]:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
         except TimeoutError:
             tail = (self.directory / "postgres.log").read_text(errors="replace").strip().splitlines()[-3:]
@@ -239,20 +251,24 @@ class EmbeddedPostgres:
                 raise UnavailableError(f"could not create the database: {output.strip()}")
 
     async def _call(self, *command: str) -> tuple[int, str]:
+        user, group, extra = _as_user(self._owner)
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             cwd="/",
-            **_as_user(self._owner),
+            user=user,
+            group=group,
+            extra_groups=extra,
         )
         output, _ = await process.communicate()
         return process.returncode or 0, output.decode(errors="replace")
 
 
-def _as_user(owner: tuple[int, int] | None) -> dict[str, int | Sequence[int]]:
-    return {} if owner is None else {"user": owner[0], "group": owner[1], "extra_groups": []}
+def _as_user(owner: tuple[int, int] | None) -> tuple[int | None, int | None, Sequence[int] | None]:
+    """User, group and further groups of a process that we start; all None to stay who we are."""
+    return (None, None, None) if owner is None else (owner[0], owner[1], [])
 
 
 def _unprivileged(data: Path) -> tuple[int, int]:

@@ -1,0 +1,148 @@
+"""The connection to Postgres: one pool a process, short transactions, and errors in our own words.
+
+A silent server must not hang anybody: connecting, and every statement, has its time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import asyncpg
+from sqlalchemy import URL, make_url, text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from app.errors import UnavailableError, UsageError
+
+CONNECT_S = 5.0
+STATEMENT_S = 30.0
+OLDEST = 15
+
+
+def sqlalchemy_url(dsn: str) -> URL:
+    """A DSN as SQLAlchemy's asyncpg dialect wants it.
+
+    Raises:
+        UsageError: when it is not a Postgres DSN; the text does not repeat it, for it may hold a password.
+    """
+    try:
+        url = make_url(dsn)
+    except Exception as error:
+        raise UsageError("BANDWATCH_DATABASE_URL is not a URL; write postgresql://user:password@host:5432/name") from error
+    if url.get_backend_name() not in {"postgresql", "postgres"}:
+        raise UsageError(f"BANDWATCH_DATABASE_URL names {url.get_backend_name()}; only postgresql:// works")
+    return url.set(drivername="postgresql+asyncpg")
+
+
+@dataclass(slots=True, kw_only=True)
+class Database:
+    """Postgres, as storage uses it. `read` and `write` give a connection for one short unit of work.
+
+    Args:
+        dsn: where it is; may hold a password, and is never shown.
+        pool: the most connections of this process.
+    """
+
+    dsn: str
+    pool: int = 8
+    _engine: AsyncEngine | None = field(default=None)
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine, made at first use; nothing is connected until a statement is."""
+        if self._engine is None:
+            self._engine = create_async_engine(
+                sqlalchemy_url(self.dsn),
+                pool_size=self.pool,
+                max_overflow=4,
+                pool_timeout=5,
+                pool_recycle=1800,
+                connect_args={
+                    "timeout": CONNECT_S,
+                    "command_timeout": STATEMENT_S,
+                    "server_settings": {"application_name": "bandwatch", "timezone": "UTC", "jit": "off"},
+                },
+            )
+        return self._engine
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction: committed at the end, rolled back when anything is raised.
+
+        Raises:
+            UnavailableError: Postgres is away, silent or overloaded.
+        """
+        async with _translated(), self.engine.begin() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """One read-only look; never leaves anything behind.
+
+        Raises:
+            UnavailableError: Postgres is away, silent or overloaded.
+        """
+        async with _translated(), self.engine.connect() as connection:
+            await connection.execution_options(postgresql_readonly=True)
+            yield connection
+
+    async def connect_raw(self) -> asyncpg.Connection:
+        """A connection of its own, outside of the pool, for locks and notifications. The caller closes it."""
+        try:
+            return await asyncpg.connect(raw_dsn(self.dsn), timeout=CONNECT_S)
+        except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+            raise UnavailableError(f"Postgres does not answer: {_short(error)}") from error
+
+    async def check(self) -> str:
+        """The server's version.
+
+        Raises:
+            UnavailableError: it is away.
+            UsageError: it is older than 15.
+        """
+        async with self.read() as connection:
+            number = int((await connection.execute(text("SHOW server_version_num"))).scalar_one())
+        if number < OLDEST * 10000:
+            raise UsageError(f"Postgres {number // 10000} is too old; {OLDEST} or newer is needed")
+        return f"{number // 10000}.{number % 10000}"
+
+    def pool_state(self) -> dict[str, int]:
+        """How many of this process's connections are in use and idle."""
+        if self._engine is None:
+            return {"in_use": 0, "idle": 0}
+        pool = self._engine.pool
+        return {"in_use": pool.checkedout(), "idle": pool.checkedin()}  # type: ignore[attr-defined]
+
+    async def close(self) -> None:
+        """Close every connection."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.dispose()
+
+
+def raw_dsn(dsn: str) -> str:
+    """The DSN for asyncpg itself."""
+    return sqlalchemy_url(dsn).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def _short(error: BaseException) -> str:
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+
+
+@asynccontextmanager
+async def _translated() -> AsyncIterator[None]:
+    """Foreign errors that mean 'Postgres is away' become ours; a fault of our own SQL stays what it is."""
+    try:
+        yield
+    except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+        raise UnavailableError(f"Postgres does not answer: {_short(getattr(error, 'orig', None) or error)}") from error
+    except DBAPIError as error:
+        if error.connection_invalidated or isinstance(error.orig, (OSError, asyncio.TimeoutError)):
+            raise UnavailableError(f"Postgres went away: {_short(error.orig or error)}") from error
+        raise
+    except (OSError, TimeoutError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError) as error:
+        raise UnavailableError(f"Postgres does not answer: {_short(error)}") from error

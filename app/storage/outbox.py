@@ -1,0 +1,189 @@
+"""The alert outbox: rows written with what they announce, leased by couriers, marked when the receiver said yes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.storage import tables
+from app.storage.database import Database
+from app.verdict.outbox import Announcement, Attempt, DeliveryState, Leased
+
+
+async def add(connection: AsyncConnection, announcements: Sequence[Announcement]) -> None:
+    """Put announcements into the outbox, in the transaction of what they announce. One that is there already stays as it is."""
+    for each in announcements:
+        statement = insert(tables.outbox).values(
+            id=each.id,
+            channel=each.channel,
+            type=each.type,
+            body=dict(each.body),
+            incident_id=each.incident_id,
+            created_at=each.created_at,
+            next_at=each.created_at,
+        )
+        await connection.execute(statement.on_conflict_do_nothing(index_elements=["id"]))
+
+
+@dataclass(slots=True, kw_only=True)
+class Outbox:
+    """What couriers ask of the outbox."""
+
+    database: Database
+
+    async def put(self, announcements: Sequence[Announcement]) -> None:
+        """Add announcements that stand on their own, such as a channel's test."""
+        async with self.database.write() as connection:
+            await add(connection, announcements)
+
+    async def lease(self, *, owner: str, now: datetime, limit: int, lease_s: float) -> list[Leased]:
+        """Take up to `limit` due announcements for `lease_s` seconds; nobody else gets them meanwhile.
+
+        Order: of one (incident, channel), only the oldest that is pending can be taken.
+        """
+        o, earlier = tables.outbox, tables.outbox.alias("earlier")
+        blocked = exists().where(
+            earlier.c.state == DeliveryState.PENDING,
+            earlier.c.channel == o.c.channel,
+            earlier.c.incident_id == o.c.incident_id,
+            earlier.c.seq < o.c.seq,
+        )
+        free = (
+            select(o.c.seq)
+            .where(
+                o.c.state == DeliveryState.PENDING,
+                o.c.next_at <= now,
+                or_(o.c.leased_until.is_(None), o.c.leased_until <= now),
+                ~blocked,
+            )
+            .order_by(o.c.seq)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        until = now + timedelta(seconds=lease_s)
+        async with self.database.write() as connection:
+            rows = (
+                await connection.execute(
+                    update(o)
+                    .where(o.c.seq.in_(free))
+                    .values(lease_owner=owner, leased_until=until, attempts=o.c.attempts + 1)
+                    .returning(o.c.seq, o.c.id, o.c.channel, o.c.type, o.c.body, o.c.incident_id, o.c.created_at, o.c.attempts)
+                )
+            ).all()
+        return [
+            Leased(
+                announcement=Announcement(
+                    id=row.id,
+                    channel=row.channel,
+                    type=row.type,
+                    body=row.body,
+                    incident_id=row.incident_id,
+                    created_at=row.created_at,
+                ),
+                attempts=row.attempts,
+                leased_until=until,
+            )
+            for row in sorted(rows, key=lambda row: row.seq)
+        ]
+
+    async def delivered(self, announcement_id: str, attempt: Attempt) -> None:
+        """The receiver said yes."""
+        await self._finish(announcement_id, attempt, DeliveryState.DELIVERED)
+
+    async def dead(self, announcement_id: str, attempt: Attempt) -> None:
+        """Given up; it can be replayed."""
+        await self._finish(announcement_id, attempt, DeliveryState.DEAD)
+
+    async def retry(self, announcement_id: str, at: datetime, attempt: Attempt) -> None:
+        """Not delivered; try again at `at`."""
+        o = tables.outbox
+        async with self.database.write() as connection:
+            await _note(connection, announcement_id, attempt)
+            await connection.execute(
+                update(o)
+                .where(o.c.id == announcement_id, o.c.state == DeliveryState.PENDING)
+                .values(next_at=at, lease_owner=None, leased_until=None)
+            )
+
+    async def replay(self, announcement_id: str, *, now: datetime) -> bool:
+        """Make a dead or delivered announcement pending again, under the same id; False when nobody knows it."""
+        o = tables.outbox
+        async with self.database.write() as connection:
+            done = await connection.execute(
+                update(o)
+                .where(o.c.id == announcement_id)
+                .values(
+                    state=DeliveryState.PENDING,
+                    created_at=now,
+                    next_at=now,
+                    attempts=0,
+                    lease_owner=None,
+                    leased_until=None,
+                    finished_at=None,
+                )
+                .returning(o.c.id)
+            )
+            return done.first() is not None
+
+    async def release(self, *, owner: str) -> None:
+        """Give back what a courier still holds, when it stops."""
+        o = tables.outbox
+        async with self.database.write() as connection:
+            await connection.execute(
+                update(o)
+                .where(and_(o.c.lease_owner == owner, o.c.state == DeliveryState.PENDING))
+                .values(lease_owner=None, leased_until=None)
+            )
+
+    async def disable_channel(self, name: str, reason: str, *, now: datetime) -> None:
+        """Remember that a channel must not be used (its receiver said 410)."""
+        async with self.database.write() as connection:
+            statement = insert(tables.disabled_channels).values(name=name, at=now, reason=reason)
+            await connection.execute(statement.on_conflict_do_nothing(index_elements=["name"]))
+
+    async def enable_channel(self, name: str) -> None:
+        """Use a channel again."""
+        async with self.database.write() as connection:
+            await connection.execute(tables.disabled_channels.delete().where(tables.disabled_channels.c.name == name))
+
+    async def disabled(self) -> frozenset[str]:
+        """Names of channels that must not be used."""
+        async with self.database.read() as connection:
+            return frozenset((await connection.execute(select(tables.disabled_channels.c.name))).scalars())
+
+    async def oldest_pending(self) -> tuple[datetime | None, int]:
+        """When the oldest pending announcement was made, and how many are dead."""
+        o = tables.outbox
+        async with self.database.read() as connection:
+            oldest = (
+                await connection.execute(select(func.min(o.c.created_at)).where(o.c.state == DeliveryState.PENDING))
+            ).scalar()
+            dead = (await connection.execute(select(func.count()).where(o.c.state == DeliveryState.DEAD))).scalar_one()
+        return oldest, dead
+
+    async def _finish(self, announcement_id: str, attempt: Attempt, state: DeliveryState) -> None:
+        o = tables.outbox
+        async with self.database.write() as connection:
+            await _note(connection, announcement_id, attempt)
+            await connection.execute(
+                update(o)
+                .where(o.c.id == announcement_id)
+                .values(state=state, finished_at=attempt.at, lease_owner=None, leased_until=None)
+            )
+
+
+async def _note(connection: AsyncConnection, announcement_id: str, attempt: Attempt) -> None:
+    await connection.execute(
+        insert(tables.delivery_attempts).values(
+            outbox_id=announcement_id,
+            at=attempt.at,
+            status=attempt.status,
+            latency_s=attempt.latency_s,
+            response=attempt.response,
+        )
+    )
