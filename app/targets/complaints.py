@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -39,7 +39,8 @@ def _sentence(kind: str, message: str, path: Path, root: type[BaseModel]) -> str
         case "list_type":
             return "must be a list"
         case _:
-            return message.removeprefix("Value error, ").replace("Input should be", "must be").replace("List should", "must")
+            plain = message.removeprefix("Value error, ").replace("Input should be", "must be").replace("List should", "must")
+            return plain.replace("String should", "must").replace(" after validation, not 0", "")
 
 
 def known_keys(root: type[BaseModel], path: Sequence[str | int]) -> tuple[str, ...]:
@@ -67,9 +68,7 @@ def _step(kind: Any, part: str | int) -> Any:  # noqa: ANN401 - a type expressio
 
 
 def _bare(kind: Any) -> Any:  # noqa: ANN401 - a type expression
-    """Without `Annotated` and `| None`."""
-    if get_origin(kind) is Annotated:
-        return _bare(get_args(kind)[0])
+    """Without `| None`."""
     if get_origin(kind) in {Union, UnionType}:
-        return _bare(next(part for part in get_args(kind) if part is not NoneType))
+        return next(part for part in get_args(kind) if part is not NoneType)
     return kind

@@ -40,8 +40,6 @@ def parse_reference(text: str) -> SecretRef | None:
 
 
 def _reference(value: Any) -> SecretRef:  # noqa: ANN401 - whatever the file holds
-    if isinstance(value, SecretRef):
-        return value
     found = parse_reference(value) if isinstance(value, str) else None
     if found is None:
         raise ValueError("must be a reference, ${env:NAME} or ${file:/path}; a secret itself may not stand in the file")
@@ -49,8 +47,6 @@ def _reference(value: Any) -> SecretRef:  # noqa: ANN401 - whatever the file hol
 
 
 def _address(value: Any) -> str | SecretRef:  # noqa: ANN401 - whatever the file holds
-    if isinstance(value, SecretRef):
-        return value
     if not isinstance(value, str) or not value.strip():
         raise ValueError("must be a URL, or a reference to one: ${env:NAME} or ${file:/path}")
     if "${" in value:
@@ -89,8 +85,6 @@ def _glob(value: str) -> str:
 
 
 def _time_of_day(value: Any) -> time:  # noqa: ANN401 - whatever the file holds
-    if isinstance(value, time):
-        return value
     match = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", value) if isinstance(value, str) else None
     if match is None:
         raise ValueError('must be a time of day such as "02:00"')

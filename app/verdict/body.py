@@ -120,7 +120,7 @@ def summary(kind: ChangeKind, incident: Incident, verdict: Verdict) -> str:
         case ChangeKind.REMINDER:
             lasted = format_duration((verdict.checked_at - incident.opened_at).total_seconds())
             return f"{who} still {what} after {lasted}{figures}."
-        case ChangeKind.RESOLVED:
+        case _:
             ended = incident.resolved_at or incident.updated_at
             lasted = format_duration((ended - incident.opened_at).total_seconds())
             rule = incident.rule.replace("_", " ")

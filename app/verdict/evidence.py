@@ -88,3 +88,16 @@ def gather(samples: Iterable[Sample], *, since: datetime, connection: Connection
         unreliable=len(good) - len(speeds),
         newest=max((sample.started_at for sample in fresh), default=None),
     )
+
+
+def reliable_speeds(samples: Iterable[Sample], *, connection: Connection) -> tuple[float, ...]:
+    """The speeds of samples that may be judged, in no order: what a baseline is made of."""
+    return tuple(
+        sample.decode_tps
+        for sample in samples
+        if sample.tps_reliable
+        and sample.decode_tps is not None
+        and not sample.contaminated
+        and sample.outcome is Outcome.OK
+        and sample.connection is connection
+    )

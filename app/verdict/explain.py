@@ -58,7 +58,7 @@ def _headline(verdict: Verdict, evidence: Evidence) -> str:
         case State.UNAVAILABLE:
             errors = f" ({', '.join(evidence.errors[:3])})" if evidence.errors else ""
             return f"{who} fails: {evidence.against} of {evidence.attempts} calls went wrong at the provider{errors}."
-        case State.UNKNOWN:
+        case _:
             reason = next((reason for reason in verdict.reasons if reason in _UNKNOWN), "no_data")
             return f"{who} cannot be judged. {_UNKNOWN[reason]}"
 
@@ -91,7 +91,7 @@ def _compared(verdict: Verdict, target: Target, expectation: Expectation | None)
             return f"That is {share} of the {side} deployment that is possible{ceiling}."
         case Basis.LAYER_LAW:
             return f"That is {share} expected of {_deployment(target, expectation)} by the time its layers take."
-        case Basis.DEPLOYMENT:
+        case _:
             return f"That is {share} expected of {_deployment(target, expectation)}{ceiling}."
 
 

@@ -12,7 +12,7 @@ from statistics import median
 
 from app.expectation.model import Confidence, Expectation
 from app.targets.model import FitFor, Target, Thresholds
-from app.verdict.evidence import Evidence, gather
+from app.verdict.evidence import Evidence, gather, reliable_speeds
 from app.verdict.explain import explain
 from app.verdict.findings import Finding, Reference, Standards, findings, standards
 from app.verdict.fit import fit
@@ -21,7 +21,6 @@ from app.verdict.outbox import Past
 from app.verdict.statistics import MEDIAN_FROM, median_interval, percentile_95
 
 STALE_FROM_S = 60.0
-_EPOCH_AGO = timedelta(days=36525)
 
 
 def stale_after_s(every_s: float) -> float:
@@ -48,7 +47,7 @@ def judge(
     window_s = thresholds.window_for(target.every_s)
     since = now - timedelta(seconds=window_s)
     evidence = gather(past.samples, since=since, connection=target.connection)
-    baseline = gather(past.baseline, since=now - _EPOCH_AGO, connection=target.connection).speeds
+    baseline = reliable_speeds(past.baseline, connection=target.connection)
     hold = standards(expectation=expectation, slo=target.slo, baseline=baseline, thresholds=thresholds)
     speed = _speed(evidence, thresholds)
     missing = _missing(target, past, evidence, now)

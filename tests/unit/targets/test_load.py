@@ -122,7 +122,7 @@ threshholds: {}
         "b.yaml:9: targets.1.recipe: unknown recipe 'chat-shrt'; did you mean 'chat-short'?",
         "b.yaml:10: targets.1.deadlines.total: total of 20 s cannot end within the interval of 'b', 10 s",
         "b.yaml:11: targets.1.locations.1: 'fra' is given twice",
-        "b.yaml:12: targets.2.model: String should have at least 1 character",
+        "b.yaml:12: targets.2.model: must have at least 1 character",
         "b.yaml:12: targets.2.name: 'b' is the name of targets.1 too",
         "b.yaml:14: channels.ops.kind: must be 'webhook', 'alertmanager' or 'apprise'",
         "b.yaml:14: channels.ops.secret.0: must be a reference, ${env:NAME} or ${file:/path}; a secret itself may not stand in the file",
@@ -266,6 +266,11 @@ def test_speculation_is_written_in_five_ways(value: str) -> None:
         assert load_config(text.replace("'off'", "off").replace("'on'", "on")).targets[0].deployment == target.deployment
 
 
+def test_routes_match_targets_by_name_or_glob() -> None:
+    text = "channels: {c: {kind: alertmanager, url: 'http://a.example'}}\nroutes: [{match: {target: 'groq/*'}, channels: [c]}]"
+    assert load_config(text).routes[0].match.target == "groq/*"
+
+
 def test_weekdays_have_two_names() -> None:
     text = "maintenance: [{every: weekly, weekday: Sunday, from: 1:00, to: 2:00}]"
     assert load_config(text).maintenance[0].weekday == 6
@@ -299,6 +304,36 @@ def test_deployments_name_only_what_the_catalogue_knows() -> None:
         "b.yaml:8: targets.0.deployment.hardware: unknown id 'H10'; did you mean H100?",
         "b.yaml:9: targets.0.deployment.quantization: unknown id 'FP9'; did you mean FP8?",
     ]
+
+
+def test_unknown_keys_are_found_at_every_depth() -> None:
+    target = "{name: a, provider: p, model: m, slo: {tps_p5O: 3}, deployment: {hardwear: x}, every: {a: {b: 1}}}"
+    assert problems_of(f"{ONE}targets: [{target}]\nroutes: [{{channels: [], match: {{sevrity: x}}}}]") == [
+        "b.yaml:2: targets.0.deployment.hardwear: unknown key; did you mean 'hardware'?",
+        "b.yaml:2: targets.0.every: must be a duration with its unit, like 500ms, 60s, 5m, 2h or 30d",
+        "b.yaml:2: targets.0.slo.tps_p5O: unknown key; did you mean 'tps_p50'?",
+        "b.yaml:3: routes.0.channels: must have at least 1 item",
+        "b.yaml:3: routes.0.match.sevrity: unknown key; did you mean 'severity'?",
+    ]
+
+
+def test_things_of_the_wrong_kind_are_problems_and_no_crash() -> None:
+    text = "providers: 5\ntargets: [7, {name: 5, provider: [], model: {}, locations: [1], every: soon, recipe: 1}]\nroutes: [{channels: [1]}, x]\n"
+    assert {found.split(": ")[1] for found in problems_of(text)} == {
+        "providers", "targets.0", "targets.1.name", "targets.1.provider", "targets.1.model", "targets.1.locations.0",
+        "targets.1.every", "targets.1.recipe", "routes.0.channels.0", "routes.1",
+    }  # fmt: skip
+
+
+def test_text_that_is_no_yaml_is_one_problem() -> None:
+    (found,) = problems_of("targets: [\n")
+    assert found.startswith("b.yaml:2: not valid YAML")
+
+
+def test_harmless_headers_are_sent_along() -> None:
+    config = load_config("providers: {p: {base_url: 'https://p.example/', headers: {x-title: bandwatch}}}")
+    assert config.providers["p"].headers == {"x-title": "bandwatch"}
+    assert config.providers["p"].base_url == "https://p.example"
 
 
 def test_a_target_made_by_the_api_obeys_the_same_rules() -> None:

@@ -318,6 +318,11 @@ def test_a_red_verdict_explains_itself_with_every_figure() -> None:
     assert "Speculative decoding" in impossible.explanation
 
 
+def test_what_is_read_of_the_past_reaches_back_all_windows() -> None:
+    assert Thresholds().past_for(60.0) == 2700.0
+    assert Thresholds().past_for(3600.0) == 3 * 25200.0
+
+
 outcomes = st.sampled_from(list(Outcome))
 samples = st.lists(
     st.builds(
