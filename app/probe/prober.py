@@ -1,0 +1,146 @@
+"""The prober: a target in, a recording and its reading out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+
+from app.clock import Clock
+from app.errors import BandwatchError
+from app.measurement.complaint import redact
+from app.measurement.dialects import DROPPABLE, Dialect, dialect_for, request_body
+from app.measurement.measure import measure
+from app.measurement.model import Outcome, Reading
+from app.measurement.recording import Failure, FailureKind, Recording
+from app.probe.client import Clients
+from app.probe.exchange import Call, exchange, new_recording
+from app.probe.lag import LagMeter
+from app.probe.prompts import prompt_of
+from app.targets.model import SecretRef, Target
+
+INLINE_BYTES = 262_144
+"""Bodies up to this size are read in the loop (about 3 ms at most); larger ones in a thread."""
+REFUSAL_STATUSES = frozenset({400, 404, 415, 422})
+
+
+@dataclass(slots=True, kw_only=True)
+class Prober:
+    """Probes targets; made once, shared by all probes of a process.
+
+    Args:
+        clients: connections; its guard decides about addresses.
+        resolve: the secret of a reference, when it is used.
+        clock: the wall clock of `started_at`.
+        rng: nonces.
+    """
+
+    clients: Clients
+    resolve: Callable[[SecretRef], str]
+    clock: Clock
+    rng: Random
+    lag: LagMeter = field(default_factory=LagMeter)
+    lessons: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Provider -> parameters that it has refused."""
+
+    async def probe(self, target: Target, *, scheduled_at: datetime | None = None) -> tuple[Recording, Reading]:
+        """One call, and once more without a parameter that the provider refuses.
+
+        Raises:
+            asyncio.CancelledError: when told to stop.
+        """
+        recording, reading = await self._once(target)
+        refused = self._refused(target, recording, reading)
+        if refused is not None:
+            self.lessons[target.provider.name] = self.lessons.get(target.provider.name, frozenset()) | {refused}
+            recording, reading = await self._once(target)
+        if scheduled_at is not None and target.provider.name in self.lessons:
+            recording.request_notes = tuple(f"without_{name}" for name in sorted(self.lessons[target.provider.name]))
+        return recording, reading
+
+    async def _once(self, target: Target) -> tuple[Recording, Reading]:
+        dialect = dialect_for(target.provider.base_url, name=target.provider.dialect)
+        recording = new_recording(
+            base_url=target.provider.base_url,
+            model=target.model,
+            recipe=target.recipe.name,
+            dialect=dialect.name,
+            connection=target.connection,
+            started_at=self.clock.now(),
+            expected=target.recipe.output_tokens,
+        )
+        began = self.lag.begin()
+        try:
+            call = self._call(target, dialect)
+        except BandwatchError as error:
+            recording.failure = Failure(kind=FailureKind.LOCAL, text=str(error))
+            recording.marks.closed = recording.marks.started
+        else:
+            try:
+                await exchange(self.clients.client(target.connection), call, recording)
+            finally:
+                recording.host = self.lag.end(began)
+                began = 0
+        finally:
+            if began:
+                recording.host = self.lag.end(began)
+        return recording, await self._read(recording, target)
+
+    def _call(self, target: Target, dialect: Dialect) -> Call:
+        provider = target.provider
+        headers = {
+            "accept": "text/event-stream",
+            "accept-encoding": "identity",
+            "user-agent": "bandwatch",
+            **dict(provider.headers),
+        }
+        if provider.api_key is not None:
+            key = self.resolve(provider.api_key)
+            headers |= {"api-key": key} if dialect.auth == "api-key" else {"authorization": f"Bearer {key}"}
+        return Call(
+            url=f"{provider.base_url.rstrip('/')}{dialect.path}",
+            headers=headers,
+            body=request_body(
+                dialect,
+                model=target.model,
+                recipe=target.recipe,
+                prompt=prompt_of(target.recipe, rng=self.rng),
+                without=self.lessons.get(provider.name, frozenset()),
+            ),
+            connection=target.connection,
+            deadlines=target.deadlines,
+        )
+
+    async def _read(self, recording: Recording, target: Target) -> Reading:
+        """Figures; no text in them holds the key, even where the provider sends it back."""
+        if recording.failure is not None:
+            recording.failure = Failure(kind=recording.failure.kind, text=self._without_key(recording.failure.text, target))
+        if len(recording.tape.body) > INLINE_BYTES:
+            reading = await asyncio.to_thread(measure, recording)
+        else:
+            reading = measure(recording)
+        text = reading.measurement.error_text
+        if text:
+            from dataclasses import replace
+
+            clean = self._without_key(text, target)
+            reading = replace(reading, measurement=replace(reading.measurement, error_text=clean))
+        return reading
+
+    def _without_key(self, text: str, target: Target) -> str:
+        if target.provider.api_key is not None:
+            try:
+                text = text.replace(self.resolve(target.provider.api_key), "[redacted]")
+            except BandwatchError:
+                return redact(text)
+        return redact(text)
+
+    def _refused(self, target: Target, recording: Recording, reading: Reading) -> str | None:
+        """The parameter that a refusal names, if it is one of those that can be left out and has not been yet."""
+        if reading.measurement.outcome is not Outcome.BAD_REQUEST or recording.status not in REFUSAL_STATUSES:
+            return None
+        words = recording.tape.body[:4096].decode("utf-8", "replace").lower()
+        known = self.lessons.get(target.provider.name, frozenset())
+        return next((name for name in DROPPABLE if name in words and name not in known), None)
