@@ -58,7 +58,7 @@ _SHAPES = (
     (re.compile(r"\b(?:sk|csk|pplx|xai|nvapi|fw|key)-[A-Za-z0-9_-]{12,}"), MASK),
     (re.compile(r"\b(?:gsk|hf|ghp|gho|github_pat|whsec|bw|tgp_v1|r8)_[A-Za-z0-9_+/=-]{12,}"), MASK),
     (re.compile(r"\bAIza[A-Za-z0-9_-]{20,}|\bAKIA[A-Z0-9]{12,}|\bxox[a-z]-[A-Za-z0-9-]{10,}"), MASK),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"), MASK),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,4000}(?:\.[A-Za-z0-9_-]*)?"), MASK),
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), rf"\1 {MASK}"),
     # `api_key=…`, `"api-key": "…"`, `x-api-key: …`, `password=…`, up to a delimiter.
     (
@@ -69,8 +69,8 @@ _SHAPES = (
         rf"\1\2{MASK}",
     ),
     # Credentials in a URL, and everything behind its question mark.
-    (re.compile(r"([a-z][a-z0-9+.-]*://)[^\s/@:\"']*:[^\s/@\"']*@", re.IGNORECASE), rf"\1{MASK}@"),
-    (re.compile(r"(https?://[^\s?\"'<>]+)\?[^\s\"'<>]+", re.IGNORECASE), r"\1?…"),
+    (re.compile(r"\b([a-z][a-z0-9+.-]{0,30}://)[^\s/@:\"']{0,300}:[^\s/@\"']{0,1000}@", re.IGNORECASE), rf"\1{MASK}@"),
+    (re.compile(r"(https?://[^\s?\"'<>]{1,2000})\?[^\s\"'<>]+", re.IGNORECASE), r"\1?…"),
 )
 _SECRET_KEY = re.compile(r"(?i)(?:.*[-_])?(?:api[-_]?key|authorization|password|secret|secrets|token|cookie|dsn|database_url)")
 

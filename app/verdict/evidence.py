@@ -24,10 +24,13 @@ _KINDS: Mapping[Outcome, str] = {
 
 
 def kind_of(sample: Sample) -> str:
-    """`ok`, `against` the provider, or the kind that is not the provider's fault (`quota` and `budget` among them)."""
+    """`ok`, `against` the provider, or the kind that is not the provider's fault (`quota` and `budget` among them).
+
+    Tokens that were billed without any output went into hidden reasoning: the recipe's output was too short for the model.
+    """
     if sample.outcome is Outcome.OK:
         return "ok"
-    if sample.outcome is Outcome.EMPTY and SPENT in sample.notes:
+    if sample.outcome is Outcome.EMPTY and (SPENT in sample.notes or (sample.output_tokens or 0) > 0):
         return "budget"
     if sample.outcome in AGAINST_PROVIDER:
         return "against"

@@ -136,6 +136,12 @@ def test_the_password_of_a_database_url_is_learnt() -> None:
     assert redactor.clean(f'FATAL: password "{CANARY}"') == f'FATAL: password "{MASK}"'
 
 
+@pytest.mark.parametrize("piece", ["a", "a.", "eyJ-", "http://", "https://a:", "x-api-key: ", "sk-", "bearer ", '"'])
+def test_hostile_text_is_cleaned_in_time_that_grows_with_its_length(piece: str) -> None:
+    """Would take minutes, were a pattern quadratic; the suite's time-out is the judge."""
+    Redactor([CANARY]).clean(piece * (200_000 // len(piece)))
+
+
 def test_short_values_do_not_tear_holes_into_text() -> None:
     assert Redactor(["a", " of "]).clean("a cat of a sort") == "a cat of a sort"
 

@@ -167,6 +167,8 @@ def test_quota_and_hidden_reasoning_are_kinds_of_their_own() -> None:
     assert "quota is used up (9 times)" in quota.explanation
     spent = verdict_of(failures(9, Outcome.EMPTY, notes=("budget_spent_on_reasoning",)))
     assert (spent.state, "budget" in spent.reasons) == (State.UNKNOWN, True)
+    assert "budget" in verdict_of(failures(9, Outcome.EMPTY, output_tokens=128)).reasons
+    assert verdict_of(failures(9, Outcome.EMPTY, output_tokens=0)).state is State.UNAVAILABLE
     limited = verdict_of((*speeds(*[100.0] * 5), *failures(2, Outcome.RATE_LIMITED, error_class="rate_limited")))
     assert "2 runs were rate-limited." in limited.explanation
 
