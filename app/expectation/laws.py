@@ -1,0 +1,114 @@
+"""The laws: ceiling, expected time, prefill. Plain functions of bytes, rates and layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.catalog.model import Accelerator, Model, Quantization
+from app.expectation.constants import (
+    ALL_REDUCE_DEFAULT_S,
+    ALL_REDUCE_S,
+    ETA,
+    LAYER_LAW_US,
+    MFU,
+    MFU_DECODE,
+    STACKS,
+    TAU_DENSE_S,
+    TAU_EXPERTS_S,
+)
+from app.expectation.weights import Widths, cache_bytes, step_bytes, streamed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A model on devices: all that the laws ask for."""
+
+    model: Model
+    widths: Widths
+    format: Quantization
+    hardware: Accelerator
+    devices: int
+    batch: int
+    context: float
+    kv_bits: float
+    pipeline: bool
+    stack: str | None
+
+    @property
+    def lanes(self) -> int:
+        """Devices whose bandwidth one stream gets: all in tensor parallel, one in a pipeline."""
+        return 1 if self.pipeline else self.devices
+
+    @property
+    def flops(self) -> float | None:
+        """Peak FLOP/s of one device in the format's arithmetic; 16-bit where the device has none of its own."""
+        own = {"fp8": self.hardware.flops_fp8, "int8": self.hardware.flops_int8, "fp4": self.hardware.flops_fp4}
+        return own.get(self.format.compute) or self.hardware.flops_16
+
+    @property
+    def step(self) -> float:
+        """Bytes of one engine step: weights once, and every stream's cache."""
+        return step_bytes(self.model, self.widths, batch=self.batch) + self.batch * self.cache
+
+    @property
+    def cache(self) -> float:
+        """KV bytes of one stream."""
+        return cache_bytes(self.model, self.context, bits=self.kv_bits)
+
+    @property
+    def compute_s(self) -> float:
+        """Seconds of arithmetic of one step at peak: 2 P B / (N F)."""
+        return 0.0 if self.flops is None else 2 * streamed(self.model) * self.batch / (self.lanes * self.flops)
+
+
+def ceiling_tps(m: Machine) -> float:
+    """Tokens per second of one stream that no honest deployment passes without speculation."""
+    return 1 / max(m.step / (m.lanes * m.hardware.bandwidth), m.compute_s)
+
+
+def latency(m: Machine) -> tuple[float, float, float]:
+    """(eta, tau, all-reduce) in seconds: of the named stack, else the defaults."""
+    default = TAU_EXPERTS_S if m.model.experts else TAU_DENSE_S
+    eta, tau = STACKS.get((m.stack or "").lower(), (ETA, default))
+    if m.model.experts:
+        tau = max(tau, TAU_EXPERTS_S)
+    reduce = ALL_REDUCE_S.get(m.hardware.id, ALL_REDUCE_DEFAULT_S) if m.lanes > 1 else 0.0
+    return eta, tau, reduce
+
+
+def expected_s(m: Machine) -> float:
+    """Seconds per step: max(bytes / (eta N BW), compute / MFU) + layers (tau + 2 all-reduces)."""
+    eta, tau, reduce = latency(m)
+    read = m.step / (eta * m.lanes * m.hardware.bandwidth)
+    return max(read, m.compute_s / MFU_DECODE) + m.model.layers * (tau + 2 * reduce)
+
+
+def layer_law(hardware: Accelerator) -> tuple[float, float, float]:
+    """Microseconds per layer (low, middle, high) of an SRAM or dataflow machine."""
+    vendor = hardware.vendor.lower()
+    return next(
+        (law for name, law in LAYER_LAW_US.items() if name in vendor or name in hardware.id.lower()), LAYER_LAW_US["groq"]
+    )
+
+
+def prefill_flops(model: Model, tokens: float) -> float:
+    """2 P_lin N + 2 L n_q d N^2 (causal), and the head once."""
+    linear = 2 * (streamed(model) - model.head) * tokens + 2 * model.head
+    layers = model.attention_layers if model.attention_layers is not None else model.layers
+    return linear + 2 * layers * (model.heads or 0) * (model.head_dim or 0) * tokens * tokens
+
+
+def prefill_s(m: Machine, tokens: float) -> tuple[float, float]:
+    """Seconds of prefill, low and high: compute over the MFU interval, never under the read of the weights."""
+    floor = step_bytes(m.model, m.widths, batch=1) / (m.lanes * m.hardware.bandwidth)
+    if m.flops is None:
+        return floor, floor / ETA
+    at_peak = prefill_flops(m.model, tokens) / (m.lanes * m.flops)
+    read = step_bytes(m.model, m.widths, batch=tokens) / (ETA * m.lanes * m.hardware.bandwidth)
+    return max(at_peak / MFU[1], floor), max(at_peak / MFU[0], read)
+
+
+def ttft_floor_s(m: Machine, tokens: float) -> float:
+    """Seconds that prefill takes at the very least: all arithmetic at peak, or one read of the weights."""
+    floor = step_bytes(m.model, m.widths, batch=1) / (m.lanes * m.hardware.bandwidth)
+    return floor if m.flops is None else max(floor, prefill_flops(m.model, tokens) / (m.lanes * m.flops))
