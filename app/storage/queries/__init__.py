@@ -1,0 +1,1 @@
+"""The read side, and the small writes that people ask for: one session a request, plain objects out."""
