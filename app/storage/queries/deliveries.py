@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 
+from app.errors import NotFoundError
 from app.storage import tables
 from app.storage.queries.cursors import Page, decode_cursor, encode_cursor, page_of
-from app.storage.queries.session import ReadSession
+from app.storage.queries.session import ReadSession, WriteSession
 from app.verdict.outbox import Attempt, DeliveryState
 
 
@@ -82,3 +83,18 @@ async def _logs(session: ReadSession, ids: list[str]) -> dict[str, tuple[Attempt
         attempt = Attempt(at=row.at, status=row.status, latency_s=row.latency_s, response=row.response)
         logs[row.outbox_id] = (*logs.get(row.outbox_id, ()), attempt)
     return logs
+
+
+async def replay(session: WriteSession, delivery_id: str, *, now: datetime) -> None:
+    """Make an announcement pending again, under the same id and with all attempts before it.
+
+    Raises:
+        NotFoundError: nobody knows it.
+    """
+    o = tables.outbox
+    fresh = {"state": DeliveryState.PENDING, "created_at": now, "next_at": now, "attempts": 0, "finished_at": None}
+    done = await session.connection.execute(
+        update(o).where(o.c.id == delivery_id).values(**fresh, lease_owner=None, leased_until=None).returning(o.c.seq)
+    )
+    if done.first() is None:
+        raise NotFoundError(f"no delivery '{delivery_id[:80]}'")

@@ -18,6 +18,7 @@ from sqlalchemy import select, update
 
 from app.errors import NotFoundError
 from app.storage import tables
+from app.storage.queries.cursors import Page, decode_cursor, encode_cursor, page_of
 from app.storage.queries.session import ReadSession, WriteSession
 
 PREFIX = "bw_"
@@ -105,6 +106,32 @@ async def look_up(session: ReadSession, secret: str | None) -> Door:
     if row is None or not hmac.compare_digest(row.hash, wanted):
         return Door(keyed=True)
     return Door(keyed=True, key=_key(row))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One change that somebody asked for."""
+
+    at: datetime
+    actor: str
+    action: str
+    object: str
+    detail: dict[str, Any]
+
+
+async def list_audit(session: ReadSession, *, limit: int, cursor: str | None = None) -> Page[AuditEntry]:
+    """A page of changes, the newest first.
+
+    Raises:
+        UsageError: the cursor is none of a list of changes.
+    """
+    a = tables.audit
+    query = select(a).order_by(a.c.id.desc()).limit(limit + 1)
+    if cursor is not None:
+        query = query.where(a.c.id < decode_cursor(cursor, int)[0])
+    rows = (await session.connection.execute(query)).all()
+    found = [AuditEntry(at=row.at, actor=row.actor, action=row.action, object=row.object, detail=row.detail) for row in rows]
+    return page_of(found, limit=limit, cursor=encode_cursor(rows[min(limit, len(rows)) - 1].id) if rows else None)
 
 
 async def write_audit(

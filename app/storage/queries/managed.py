@@ -10,7 +10,7 @@ from typing import Any, Literal
 from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from app.errors import NotFoundError
+from app.errors import ConflictError, NotFoundError
 from app.storage import tables
 from app.storage.queries.session import ReadSession, WriteSession
 
@@ -37,13 +37,22 @@ async def documents(session: ReadSession, kind: Kind) -> dict[str, dict[str, Any
     return {row.name: row.document for row in rows.all()}
 
 
-async def put_document(session: WriteSession, kind: Kind, name: str, document: Mapping[str, Any], *, now: datetime) -> None:
-    """Make it, or replace it."""
+async def put_document(
+    session: WriteSession, kind: Kind, name: str, document: Mapping[str, Any], *, now: datetime, new: bool = False
+) -> None:
+    """Make it, or replace it unless it has to be `new`.
+
+    Raises:
+        ConflictError: it has to be new, and somebody else was first.
+    """
     t = _TABLES[kind]
     statement = insert(t).values(name=name, document=dict(document), created_at=now)
-    await session.connection.execute(
-        statement.on_conflict_do_update(index_elements=["name"], set_={"document": dict(document)})
-    )
+    if not new:
+        statement = statement.on_conflict_do_update(index_elements=["name"], set_={"document": dict(document)})
+    else:
+        statement = statement.on_conflict_do_nothing(index_elements=["name"])
+    if (await session.connection.execute(statement.returning(t.c.name))).first() is None:
+        raise ConflictError(f"there is a {kind[:-1]} '{name}' already")
 
 
 async def delete_document(session: WriteSession, kind: Kind, name: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, select, true, tuple_
+from sqlalchemy import ARRAY, Select, Text, cast, func, select, true, tuple_
 
 from app.errors import NotFoundError
 from app.measurement.model import Measurement
@@ -140,7 +140,7 @@ async def recording_of(session: ReadSession, run_id: str) -> bytes | None:
 
 async def last_runs(session: ReadSession, targets: tuple[str, ...], *, since: datetime) -> dict[str, RunRow]:
     """The newest run of each target, if it was due since then."""
-    wanted = select(func.unnest(list(targets)).label("name")).subquery()
+    wanted = select(func.unnest(cast(list(targets), ARRAY(Text()))).label("name")).subquery()
     newest = (
         select(*_COLUMNS)
         .where(_r.c.target == wanted.c.name, _r.c.due_at >= since)
