@@ -14,13 +14,14 @@ from app.api.door import Doorkeeper
 from app.api.feed import Feed
 from app.api.limiter import Buckets, RateLimit
 from app.api.problems import ErrorPage, ProblemDetails, install_handlers
-from app.api.routes import audit, badges, channels, events, health, incidents, manage, runs, series, targets
+from app.api.routes import audit, badges, channels, events, health, incidents, manage, physics, runs, series, targets
 from app.api.routes.health import Checks
 from app.api.services import Services
 from app.api.shell import Shell
+from app.catalog.load import load_catalog
 
 API = "/api/v1"
-_ROUTERS = (audit, runs, series, incidents, channels, events, badges, manage, targets)
+_ROUTERS = (audit, physics, runs, series, incidents, channels, events, badges, manage, targets)
 """`targets` last: its `/targets/{name}` takes every path that no other takes, for names may hold `/`."""
 
 
@@ -41,6 +42,7 @@ def create_app(services: Services, *, error_page: ErrorPage | None = None) -> Fa
         generate_unique_id_function=_operation_id,
     )
     app.state.services = services
+    app.state.catalog = services.catalog if services.catalog is not None else load_catalog()
     app.state.checks = Checks()
     app.state.feed = Feed(services.database, services.clock)
     install_handlers(app, page=error_page)

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 
 from app.api.door import ANONYMOUS, Caller
 from app.api.services import Services
+from app.catalog.load import Catalog
 from app.errors import NotFoundError
 from app.storage.queries.session import ReadSession, WriteSession, reading, writing
 from app.targets.model import Config, Target
@@ -91,6 +92,15 @@ def caller(request: Request) -> Caller:
 
 
 Asking = Annotated[Caller, Depends(caller)]
+
+
+def catalogue(request: Request) -> Catalog:
+    """The catalogue that the application knows."""
+    found: Catalog = request.app.state.catalog
+    return found
+
+
+Known = Annotated[Catalog, Depends(catalogue)]
 
 
 def find_target(config: Config, name: str) -> Target:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from app.catalog.load import Catalog
 from app.clock import Clock
 from app.metrics.snapshot import Build
 from app.storage.database import Database
@@ -42,6 +43,8 @@ class Services:
     reload: Callable[[], Awaitable[None]]
     trigger_probe: Callable[[Target, str, datetime], Awaitable[None]]
     build: Build
+    catalog: Catalog | None = None
+    """The catalogue; the shipped one unless given."""
     exposed: bool = False
     """Does it listen on more than loopback? Then nothing but health and metrics answers until a key exists."""
     public_url: str | None = None

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body
 from pydantic import BaseModel, JsonValue
 from starlette.responses import Response
 
-from app.api.params import Asking, Name, Served, find_target
+from app.api.params import Asking, Known, Name, Served, find_target
 from app.api.problems import responses
 from app.api.services import Services
 from app.api.views import TargetOut
@@ -79,9 +79,9 @@ async def _shown(served: Services, name: str) -> TargetOut:
 
 
 @router.post("/targets", summary="Watch a new target", status_code=201, openapi_extra=schema_of(TargetIn))
-async def create(served: Served, asking: Asking, document: Document, response: Response) -> TargetOut:
+async def create(*, served: Served, known: Known, asking: Asking, document: Document, response: Response) -> TargetOut:
     """The body has the keys of a target in the config file. 409 when the name is taken."""
-    target = load_target(document, config=served.config())
+    target = load_target(document, config=served.config(), catalogue=known)
     if _known(served, target.name) is not None:
         raise ConflictError(f"there is a target '{target.name}' already")
     await _keep(served, asking.name, target.name, document, action="target.create")
@@ -90,19 +90,21 @@ async def create(served: Served, asking: Asking, document: Document, response: R
 
 
 @router.put("/targets/{name:path}", summary="Replace a target, or make it", openapi_extra=schema_of(TargetIn, partial=True))
-async def replace(served: Served, asking: Asking, name: Name, document: Document, response: Response) -> TargetOut:
+async def replace(
+    *, served: Served, known: Known, asking: Asking, name: Name, document: Document, response: Response
+) -> TargetOut:
     """The whole target as it shall be; `name` may be left out of the body. 201 when it is new."""
-    known = _known(served, name)
-    _own(known, name)
+    before = _known(served, name)
+    _own(before, name)
     whole = _named(document, name)
-    load_target(whole, config=served.config())
+    load_target(whole, config=served.config(), catalogue=known)
     await _keep(served, asking.name, name, whole, action="target.replace")
-    response.status_code = 200 if known is not None else 201
+    response.status_code = 200 if before is not None else 201
     return await _shown(served, name)
 
 
 @router.patch("/targets/{name:path}", summary="Change a target", openapi_extra=schema_of(TargetIn, partial=True))
-async def change(served: Served, asking: Asking, name: Name, document: Document) -> TargetOut:
+async def change(*, served: Served, known: Known, asking: Asking, name: Name, document: Document) -> TargetOut:
     """A JSON merge patch (RFC 7396): keys that are given replace, null removes, the rest stays."""
     _own(find_target(served.config(), name), name)
     async with reading(served.database) as session:
@@ -110,7 +112,7 @@ async def change(served: Served, asking: Asking, name: Name, document: Document)
     if stored is None:
         raise NotFoundError(f"no target '{name}' was made by the API")
     merged = _named(merge_patch(stored, document), name)
-    load_target(merged, config=served.config())
+    load_target(merged, config=served.config(), catalogue=known)
     await _keep(served, asking.name, name, merged, action="target.change")
     return await _shown(served, name)
 
