@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,6 +47,19 @@ def _candidates() -> Iterator[Path]:
         yield Path(on_path).resolve().parent
     if DEBIAN.is_dir():
         yield from sorted((version / "bin" for version in DEBIAN.iterdir()), reverse=True)
+
+
+def major_of(folder: Path) -> int:
+    """The major version of the binaries, e.g. 18.
+
+    Raises:
+        UnavailableError: they do not run on this machine.
+    """
+    try:
+        said = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=20)  # noqa: S603
+        return int(re.findall(r"\d+", said.stdout)[0])
+    except (OSError, subprocess.SubprocessError, IndexError) as error:
+        raise UnavailableError(f"{folder / 'postgres'} does not run on this machine: {error}") from error
 
 
 def readable_by_all(folder: Path) -> bool:

@@ -47,7 +47,7 @@ class Cluster:
 def cluster() -> Iterator[Cluster]:
     """Start the session's server on a short path (a socket's path is at most 107 bytes), and remove it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="bwt-"))
-    server = EmbeddedPostgres(directory=folder)
+    server = EmbeddedPostgres(directory=folder, options={"fsync": "off", "full_page_writes": "off"})
 
     async def prepare() -> None:
         await server.start()
