@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
-from asyncpg import Pool
-from pgqueuer import AsyncpgPoolDriver, Job, Queries, QueueManager
+from asyncpg import Connection, Pool
+from pgqueuer import AsyncpgDriver, AsyncpgPoolDriver, Job, Queries, QueueManager
 from pgqueuer.types import QueueEntrypoint
 
 from app.dispatch.tick import Tick, decode, encode
@@ -38,13 +38,19 @@ def entrypoint(location: str, provider: str) -> str:
 
 @dataclass(slots=True)
 class Queue:
-    """The job queue over one asyncpg pool."""
+    """The job queue over an asyncpg pool, or over one connection to enqueue a single tick."""
 
-    pool: Pool
+    pool: Pool | None = None
+    connection: Connection | None = None
     _queries: Queries = field(init=False)
 
     def __post_init__(self) -> None:
-        self._queries = Queries(AsyncpgPoolDriver(self.pool))
+        if self.pool is not None:
+            self._queries = Queries(AsyncpgPoolDriver(self.pool))
+        elif self.connection is not None:
+            self._queries = Queries(AsyncpgDriver(self.connection))
+        else:
+            raise ValueError("a queue needs a pool or a connection")
 
     async def enqueue(self, ticks: Sequence[tuple[Tick, str]], now: datetime) -> int:
         """Queue (tick, provider) pairs; returns how many were new.

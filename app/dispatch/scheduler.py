@@ -19,6 +19,8 @@ from app.targets.model import Config
 log = structlog.get_logger()
 
 TICK_S = 1.0
+SAVE_S = 10.0
+"""The mark is saved with every queued tick, and at least this often: its age shows that ticks are finishing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Scheduler:
     enqueue: Callable[[Sequence[tuple[Tick, str]], datetime], Awaitable[int]]
     count_tick: Callable[[str, int], Awaitable[None]]
     last_tick_at: datetime | None = None
+    _saved: datetime | None = None
     _walked: tuple[datetime, frozenset[str]] | None = field(default=None)
 
     async def tick(self) -> Plan | None:
@@ -48,8 +51,15 @@ class Scheduler:
             await self.count_tick(TickResult.MISSED, made.missed)
         if overlap := len(made.due) - fresh:
             log.info("ticks_already_queued", count=overlap)
-        if made.due or made.missed or known != made.keys or self._walked is None:
+        if (
+            made.due
+            or made.missed
+            or known != made.keys
+            or self._saved is None
+            or abs((now - self._saved).total_seconds()) >= SAVE_S
+        ):
             await self.mark.save(now, sorted(made.keys))
+            self._saved = now
         self._walked = (now, made.keys)
         self.last_tick_at = now
         return made

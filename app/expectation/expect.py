@@ -17,6 +17,8 @@ from app.expectation.speculation import parse_speculation
 from app.expectation.weights import WIDE, cache_bytes, resident_bytes, step_bytes, widths
 from app.targets.model import Deployment
 
+__all__ = ["Deployment", "Workload", "expect", "machine_of", "native_format"]
+
 _NATIVE = (("mxfp4", "MXFP4"), ("int4", "GPTQ-INT4"), ("fp8", "FP8"), ("fp16", "FP16"))
 UNKNOWN_DEVICES = (1, 2, 4, 8)
 UNKNOWN_FORMATS = ("BF16", "FP8", "NVFP4", "GPTQ-INT4")

@@ -130,7 +130,7 @@ class Ledger:
     async def _past(self, connection: AsyncConnection, run: Run, target: Target) -> tuple[Past, datetime | None]:
         """What a decision may look at, and the due time that the present verdict rests on."""
         thresholds = self.thresholds()
-        reach = max(thresholds.window_s * thresholds.windows, target.every_s * thresholds.min_samples * thresholds.windows * 2)
+        reach = thresholds.past_for(target.every_s)
         since = run.started_at - timedelta(seconds=reach)
         r, v = tables.runs, tables.verdicts
         recent = (

@@ -1,8 +1,10 @@
-"""Samples out of rows: the columns of the covering index, in its order."""
+"""Samples out of rows: the columns of the covering index, and the notes of those few where a verdict needs them."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from sqlalchemy import case
 
 from app.measurement.model import Outcome
 from app.measurement.window import Sample
@@ -23,6 +25,7 @@ SAMPLE_COLUMNS = (
     runs.c.tls_s,
     runs.c.output_tokens,
     runs.c.contaminated,
+    case((runs.c.outcome == Outcome.EMPTY, runs.c.measurement["notes"])).label("notes"),
 )
 
 
@@ -42,4 +45,5 @@ def sample_of(row: Any) -> Sample:  # noqa: ANN401 - a row with SAMPLE_COLUMNS
         tls_s=row.tls_s,
         output_tokens=row.output_tokens,
         contaminated=row.contaminated,
+        notes=tuple(row.notes or ()),
     )

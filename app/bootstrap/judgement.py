@@ -1,0 +1,72 @@
+"""The decision that follows from a run: judge, advance, announce, composed of pure parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.alerts.routing import announce
+from app.catalog.load import Catalog
+from app.clock import Clock
+from app.dispatch.ports import Decide
+from app.errors import BandwatchError
+from app.expectation.expect import Workload, expect
+from app.expectation.model import Expectation
+from app.measurement.model import Run
+from app.targets.model import Config, Deployment, Recipe, Target
+from app.verdict.advance import advance
+from app.verdict.judge import judge
+from app.verdict.outbox import Decision, Past
+
+
+@dataclass(slots=True, kw_only=True)
+class Judgement:
+    """Knows what each target should reach, and decides. One a process."""
+
+    catalog: Catalog
+    config: Callable[[], Config]
+    clock: Clock
+    new_id: Callable[[], str]
+    base_url: str
+    _known: dict[tuple[Deployment, Recipe], Expectation | None] = field(default_factory=dict)
+
+    def expectation(self, target: Target) -> Expectation | None:
+        """What a target should reach; None where nothing is declared, or nothing known fits it."""
+        if target.deployment is None:
+            return None
+        key = (target.deployment, target.recipe)
+        if key not in self._known:
+            recipe = target.recipe
+            work = Workload(
+                context_tokens=recipe.prompt_tokens + recipe.output_tokens // 2, prompt_tokens=max(1, recipe.prompt_tokens)
+            )
+            try:
+                self._known[key] = expect(target.deployment, catalog=self.catalog, workload=work)
+            except BandwatchError:
+                self._known[key] = None
+        return self._known[key]
+
+    def decide(self, target: Target, location: str, run: Run) -> Decide:
+        """The pure function that the store calls with the past of a run."""
+        config = self.config()
+        now = max(self.clock.now(), run.finished_at)
+
+        def decision(past: Past) -> Decision:
+            verdict = judge(
+                target=target,
+                location=location,
+                past=past,
+                expectation=self.expectation(target),
+                thresholds=config.thresholds,
+                fit_for=config.fit_for,
+                now=now,
+                min_locations=config.min_locations,
+            )
+            step = advance(target=target, verdict=verdict, past=past, thresholds=config.thresholds, now=now, new_id=self.new_id)
+            return Decision(
+                verdict=verdict,
+                advance=step,
+                announcements=announce(step.changes, config=config, now=now, new_id=self.new_id, base_url=self.base_url),
+            )
+
+        return decision

@@ -1,0 +1,262 @@
+"""The probing roles: scheduler, worker, courier, each a supervised loop over one core."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+import asyncpg
+import structlog
+
+from app.alerts.courier import Courier
+from app.bootstrap.core import Core, new_id
+from app.bootstrap.judgement import Judgement
+from app.bootstrap.supervise import every, supervise
+from app.dispatch.election import Election
+from app.dispatch.queue import Queue
+from app.dispatch.scheduler import Scheduler, drive
+from app.dispatch.spool import Spool
+from app.dispatch.tick import Tick
+from app.dispatch.worker import Deps, Worker
+from app.errors import BandwatchError
+from app.measurement.model import Outcome, Reading
+from app.measurement.recording import Recording
+from app.probe.client import Clients
+from app.probe.prober import Prober
+from app.storage.database import raw_dsn
+from app.storage.ledger import Ledger
+from app.storage.outbox import Outbox
+from app.storage.processes import Processes
+from app.storage.schedule import ScheduleMark
+from app.storage.upkeep import upkeep
+from app.targets.model import Target
+
+log = structlog.get_logger()
+
+PROBING = ("scheduler", "worker", "courier")
+BEAT_S = 5.0
+CONFIG_S = 2.0
+UPKEEP_S = 300.0
+SPOOL_S = 5.0
+POOL = (1, 6)
+
+
+@dataclass(slots=True, kw_only=True)
+class Roles:
+    """The roles of one process, and what they report."""
+
+    core: Core
+    names: Collection[str]
+    guard: Callable[[IPv4Address | IPv6Address], None] | None = None
+    _worker: Worker | None = None
+    _prober: Prober | None = None
+    _scheduler: Scheduler | None = None
+    _judgement: Judgement | None = None
+    _spool: Spool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._spool = Spool(directory=self.core.settings.data / "spool")
+
+    async def run(self) -> None:
+        """Run until the core is told to stop; then let running probes finish, within the grace."""
+        core = self.core
+        async with asyncio.TaskGroup() as group:
+            for name, loop in self._loops():
+                group.create_task(supervise(name, loop, clock=core.clock, stop=core.stop), name=name)
+
+    def _loops(self) -> Sequence[tuple[str, Callable[[], Awaitable[None]]]]:
+        core = self.core
+        loops: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+            ("config", lambda: every(CONFIG_S, core.follow_config, stop=core.stop)),
+            ("heartbeat", lambda: every(BEAT_S, self._beat, stop=core.stop)),
+        ]
+        if "scheduler" in self.names:
+            loops += [("scheduler", self._schedule), ("upkeep", lambda: every(UPKEEP_S, self._upkeep, stop=core.stop))]
+        if "worker" in self.names:
+            loops += [("worker", self._work), ("spool", lambda: every(SPOOL_S, self._unspool, stop=core.stop))]
+        if "courier" in self.names:
+            loops.append(("courier", self._deliver))
+        return loops
+
+    async def _started(self) -> bool:
+        """Wait for the schema; False when told to stop first."""
+        waits = {asyncio.ensure_future(self.core.ready.wait()), asyncio.ensure_future(self.core.stop.wait())}
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        return not self.core.stop.is_set()
+
+    async def _schedule(self) -> None:
+        if not await self._started():
+            return
+        core = self.core
+        async with AsyncExitStack() as stack:
+            pool = await stack.enter_async_context(self._pool())
+            election = Election(connect=core.database.connect_raw)
+            stack.push_async_callback(election.resign)
+            self._scheduler = Scheduler(
+                clock=core.clock,
+                config=lambda: core.holder.current,
+                mark=ScheduleMark(database=core.database),
+                elected=election.elected,
+                enqueue=Queue(pool=pool).enqueue,
+                count_tick=self._ledger().count_tick,
+            )
+            ticker = drive(self._scheduler)
+            ticker.start()
+            stack.callback(ticker.shutdown, wait=False)
+            await core.stop.wait()
+
+    async def _work(self) -> None:
+        if not await self._started():
+            return
+        core = self.core
+        async with AsyncExitStack() as stack:
+            pool = await stack.enter_async_context(self._pool())
+            clients = Clients(guard=self.guard)
+            stack.push_async_callback(clients.aclose)
+            self._prober = Prober(clients=clients, resolve=core.secrets.resolve, clock=core.clock, rng=random.SystemRandom())
+            self._worker = Worker(self._deps(self._prober))
+            await Queue(pool=pool).serve(
+                self._worker.handle,
+                location=core.settings.location,
+                limits=lambda: {name: p.max_concurrency for name, p in core.holder.current.providers.items()},
+                stop=core.stop,
+            )
+
+    def _deps(self, prober: Prober) -> Deps:
+        core = self.core
+        return Deps(
+            ledger=self._ledger(),
+            prober=prober,
+            clock=core.clock,
+            config=lambda: core.holder.current,
+            decide=self._judge().decide,
+            keep=keep_evidence,
+            price=no_price,
+            new_id=new_id,
+            spool=self._spool.put,
+            instance=core.settings.instance,
+        )
+
+    async def _deliver(self) -> None:
+        if not await self._started():
+            return
+        core = self.core
+        courier = Courier(
+            outbox=Outbox(database=core.database),
+            config=lambda: core.holder.current,
+            secrets=core.secrets,
+            redactor=core.redactor,
+            clock=core.clock,
+            rng=random.SystemRandom(),
+            owner=f"{core.settings.instance}-{new_id()[:8]}",
+        )
+        await courier.run(core.stop)
+
+    async def _unspool(self) -> None:
+        """Store what waited on disk, oldest first, as soon as the database takes it."""
+        if not self.core.ready.is_set():
+            return
+        targets = {target.name: target for target in self.core.holder.current.targets}
+        ledger, judge = self._ledger(), self._judge()
+        for path, run in self._spool.waiting():
+            target = targets.get(run.target)
+            if target is not None:
+                try:
+                    await ledger.record(run, target=target, decide=judge.decide(target, run.location, run))
+                except (BandwatchError, OSError):
+                    return
+            self._spool.done(path)
+
+    async def _beat(self) -> None:
+        core = self.core
+        if not core.ready.is_set():
+            return
+        try:
+            await Processes(database=core.database).beat(
+                instance=f"{core.settings.instance}/{'+'.join(sorted(self.names))}",
+                role="+".join(sorted(self.names)),
+                location=core.settings.location,
+                started_at=core.started_at,
+                now=core.clock.now(),
+                stats=self._stats(),
+            )
+        except BandwatchError as error:
+            log.warning("heartbeat_failed", error=str(error))
+
+    def _stats(self) -> dict[str, Any]:
+        stats: dict[str, Any] = {}
+        if self._worker is not None and self._prober is not None:
+            worker = self._worker.stats
+            stats |= {
+                "in_flight": worker.in_flight,
+                "last_lateness_s": worker.last_lateness_s,
+                "last_finished_at": _text(worker.last_finished_at),
+                "repeated_calls": worker.repeated_calls,
+                "spooled": worker.spooled,
+                "loop_lag_s": self._prober.lag.recent_max_s(),
+            }
+        if self._scheduler is not None:
+            stats["last_tick_at"] = _text(self._scheduler.last_tick_at)
+        return stats
+
+    async def _upkeep(self) -> None:
+        core = self.core
+        if core.ready.is_set():
+            await upkeep(core.database, retention=core.holder.current.retention, now=core.clock.now())
+
+    def _ledger(self) -> Ledger:
+        core = self.core
+        return Ledger(database=core.database, clock=core.clock, thresholds=lambda: core.holder.current.thresholds)
+
+    def _judge(self) -> Judgement:
+        core = self.core
+        if self._judgement is None:
+            self._judgement = Judgement(
+                catalog=core.catalog,
+                config=lambda: core.holder.current,
+                clock=core.clock,
+                new_id=new_id,
+                base_url=core.base_url,
+            )
+        return self._judgement
+
+    def _pool(self) -> asyncpg.Pool:
+        return asyncpg.create_pool(raw_dsn(self.core.database.dsn), min_size=POOL[0], max_size=POOL[1], timeout=5)
+
+
+async def ask_for_probe(core: Core, target: Target, location: str, at: datetime) -> None:
+    """Queue a probe that a person waits for."""
+    connection = await core.database.connect_raw()
+    try:
+        queue = Queue(connection=connection)
+        await queue.enqueue([(Tick(target=target.name, location=location, due_at=at, asked=True), target.provider.name)], at)
+    finally:
+        await connection.close(timeout=2)
+
+
+def keep_evidence(recording: Recording, reading: Reading) -> bytes | None:
+    """The compressed body of a run that went wrong: what a person looks at first."""
+    if reading.measurement.outcome in {Outcome.OK, Outcome.LOCAL_ERROR} or not recording.tape.body:
+        return None
+    import zlib
+
+    return zlib.compress(recording.tape.body[: 1 << 20], 6)
+
+
+def no_price(_target: Target, _tokens_in: int, _tokens_out: int) -> float | None:
+    """No price is known yet."""
+    return None
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
