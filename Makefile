@@ -3,7 +3,7 @@ PY ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help setup test lint types check
+.PHONY: help setup demo test lint types check
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -14,6 +14,9 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 setup: $(VENV)/.ready ## make .venv with everything that development needs
+
+demo: setup ## everything at once on simulated providers; Ctrl-C stops it
+	$(BIN)/bandwatch demo
 
 test: setup ## the whole suite
 	$(BIN)/python -m pytest

@@ -22,13 +22,14 @@ def command(*, host: str, port: int, data: Path | None, no_browser: bool) -> Non
     from app.bootstrap.service import ROLES, Service
     from app.cli.serve import loop_factory
     from app.settings import load_settings
+    from app.simulator.demo import SECRET_VARIABLE
 
     settings = load_settings().model_copy(update={"host": host, "port": port})
     folder = data if data is not None else settings.data / "demo"
     settings = settings.model_copy(update={"data": folder, "config": None, "database_url": None})
     folder.mkdir(parents=True, exist_ok=True)
     ports = _free_ports(2)
-    os.environ["BANDWATCH_DEMO_SECRET"] = _secret(folder)
+    os.environ[SECRET_VARIABLE] = _secret(folder)
     config = _write_config(folder, *ports)
     service = Service(settings=settings, roles=ROLES, config=config)
     click.echo(f"Bandwatch demo on http://{host}:{port}/  (API: /api/v1/verdicts, metrics: /metrics; Ctrl-C stops)", err=True)
@@ -38,6 +39,7 @@ def command(*, host: str, port: int, data: Path | None, no_browser: bool) -> Non
 
 async def _run(service: object, *, simulator_port: int, receiver_port: int, folder: Path, browse: bool) -> None:
     from app.bootstrap.child import Child
+    from app.simulator.demo import SECRET_VARIABLE
 
     simulator = Child(
         name="simulator", arguments=["-m", "app.simulator", "--port", str(simulator_port)], environment={}, grace_s=3
@@ -50,7 +52,7 @@ async def _run(service: object, *, simulator_port: int, receiver_port: int, fold
             "--port",
             str(receiver_port),
             "--secret-env",
-            "BANDWATCH_DEMO_SECRET",
+            SECRET_VARIABLE,
             "--log",
             str(folder / "webhooks.ndjson"),
         ],
@@ -81,7 +83,7 @@ def _write_config(folder: Path, simulator_port: int, receiver_port: int) -> Path
     from app.simulator.demo import demo_config
 
     path = folder / "bandwatch.yaml"
-    path.write_text(demo_config(port=simulator_port, receiver_port=receiver_port))
+    path.write_text(demo_config(simulator_port, receiver_port))
     return path
 
 

@@ -1,0 +1,40 @@
+"""What the courier asks of storage."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from app.verdict.outbox import Attempt, Leased
+
+
+class Outbox(Protocol):
+    """The alert outbox; of one (incident, channel) it gives out only the oldest that is pending."""
+
+    async def lease(self, *, owner: str, now: datetime, limit: int, lease_s: float) -> list[Leased]:
+        """Take due announcements for a while."""
+        ...
+
+    async def delivered(self, announcement_id: str, attempt: Attempt) -> None:
+        """The receiver said yes."""
+        ...
+
+    async def retry(self, announcement_id: str, at: datetime, attempt: Attempt) -> None:
+        """Try again at `at`."""
+        ...
+
+    async def dead(self, announcement_id: str, attempt: Attempt) -> None:
+        """Give up."""
+        ...
+
+    async def release(self, *, owner: str) -> None:
+        """Give back what this courier holds."""
+        ...
+
+    async def disable_channel(self, name: str, reason: str, *, now: datetime) -> None:
+        """Use a channel no more."""
+        ...
+
+    async def disabled(self) -> frozenset[str]:
+        """Channels that must not be used."""
+        ...
