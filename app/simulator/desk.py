@@ -90,7 +90,7 @@ class Desk:
     def take(self, order: Order, *, now_s: float) -> Job:
         """The fate of an order; `now_s` is Unix time, for `created`."""
         self.served += 1
-        host, rng = self.host, Random(f"{self.seed}/{self.host.name}/{self.served}")  # noqa: S311 - a simulation
+        host, rng = self.host, Random(f"{self.seed}/{self.host.name}/{self.served}")
         mishap = draw(host.odds, rng)
         natural = rng.randint(*NATURAL_TOKENS)
         tokens = order.most if order.exact else min(order.most, natural)

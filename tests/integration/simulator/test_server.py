@@ -173,10 +173,10 @@ def test_a_client_that_leaves_ends_its_stream(catalog: Catalog) -> None:
         await writer.drain()
         desk = server.desks["h"]
         async with asyncio.timeout(10):
-            while desk.streams == 0:  # noqa: ASYNC110 - the server tells nobody
+            while desk.streams == 0:
                 await asyncio.sleep(0.01)
             writer.transport.abort()
-            while desk.streams:  # noqa: ASYNC110 - the server tells nobody
+            while desk.streams:
                 await asyncio.sleep(0.01)
         return desk.served
 

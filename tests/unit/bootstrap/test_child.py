@@ -42,7 +42,7 @@ def test_cancelling_stops_the_child_by_sigterm() -> None:
     async def scenario() -> int:
         child = Child(name="c", arguments=["-c", "import time; time.sleep(60)"], environment={}, grace_s=5.0)
         task = asyncio.create_task(child.run())
-        while child.pid is None:  # noqa: ASYNC110 - the child tells nobody when it starts
+        while child.pid is None:
             await asyncio.sleep(0.01)
         pid = child.pid
         task.cancel()
