@@ -9,6 +9,7 @@ import os
 import pwd
 import shutil
 import stat
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -85,21 +86,20 @@ async def make_cluster(directory: Path, bin_folder: Path, *, user: str, owner: O
     flags = ["--username", user, "--auth", "trust", "--encoding", "UTF8", "--no-instructions"]
     flags += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] if major_of(bin_folder) >= 17 else ["--locale=C"]
     flags += [] if synced else ["--no-sync"]
-    process = await asyncio.create_subprocess_exec(
-        str(bin_folder / "initdb"),
-        "--pgdata",
-        str(part),
-        *flags,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+    # a thread and not asyncio's subprocess: uvloop's knows no `user`
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [str(bin_folder / "initdb"), "--pgdata", str(part), *flags],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
         cwd="/",
         user=None if owner is None else owner[0],
         group=None if owner is None else owner[1],
         extra_groups=None if owner is None else [],
     )
-    output, _ = await process.communicate()
-    if process.returncode:
-        said = output.decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
+    if done.returncode:
+        said = done.stdout.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
         raise UnavailableError(f"initdb failed in {directory}: {said[-1]}")
     part.rename(directory / "postgres")

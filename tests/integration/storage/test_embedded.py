@@ -13,6 +13,7 @@ from shutil import rmtree
 
 import asyncpg
 import pytest
+import uvloop
 
 from app.errors import ConflictError, UnavailableError
 from app.storage import postmaster
@@ -41,6 +42,8 @@ def folder() -> Iterator[Path]:
 
 
 def serving(server: EmbeddedPostgres, scenario: Callable[[], Awaitable[None]]) -> None:
+    """On the event loop that the service runs on."""
+
     async def main() -> None:
         await server.start()
         try:
@@ -48,7 +51,8 @@ def serving(server: EmbeddedPostgres, scenario: Callable[[], Awaitable[None]]) -
         finally:
             await server.stop()
 
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
 
 
 async def ask(url: str, query: str) -> object:
