@@ -117,11 +117,13 @@ def build_house(dsn: str, *, exposed: bool = False, limits: Limits | None = None
     return House(database=database, clock=clock, holder=holder, services=services, app=create_app(services), probes=probes)
 
 
-def in_house(dsn: str, scenario: Callable[[House], Awaitable[None]], **options: Any) -> None:
+def in_house(
+    dsn: str, scenario: Callable[[House], Awaitable[None]], *, build: Callable[..., House] | None = None, **options: Any
+) -> None:
     """Run a scenario against a house, and close its connections afterwards."""
 
     async def main() -> None:
-        house = build_house(dsn, **options)
+        house = (build or build_house)(dsn, **options)
         try:
             await scenario(house)
         finally:

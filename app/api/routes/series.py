@@ -61,7 +61,7 @@ async def series(
     length_s = (end - start).total_seconds()
     if length_s <= 0:
         raise UsageError("from: must lie before to")
-    step_s = step or choose_step(length_s)
+    step_s = step or choose_step(length_s, every_s=target.every_s)
     if length_s / step_s > MOST_POINTS:
         raise UsageError(f"step: makes more than {MOST_POINTS} points; use {format_duration(choose_step(length_s))} or more")
     found = await read_series(

@@ -59,11 +59,13 @@ async def rank(
         return ()
     said = await verdicts_of(session, wanted, now=now)
     days = await summaries(session, since=now - timedelta(seconds=window_s), until=now + timedelta(days=1))
-    lines = [
-        _line(Standing(target=target, verdicts=said.get(target.name, ())), days.get(target.name, Summary(target=target.name)))
-        for target in wanted
-    ]
-    return numbered(lines, order=order)
+    fleet = [Standing(target=t, verdicts=said.get(t.name, ()), summary=days.get(t.name)) for t in wanted]
+    return rank_standings(fleet, order=order)
+
+
+def rank_standings(fleet: Sequence[Standing], *, order: Order) -> tuple[Rank, ...]:
+    """Targets ranked by their summaries."""
+    return numbered([_line(each, each.summary or Summary(target=each.target.name)) for each in fleet], order=order)
 
 
 def _is_of(target: Target, model: str) -> bool:

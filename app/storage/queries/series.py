@@ -54,9 +54,10 @@ STEPS_S = (60.0, 300.0, 900.0, 1800.0, 3600.0, 10800.0, 21600.0, 86400.0, 604800
 POINTS = 300
 
 
-def choose_step(length_s: float) -> float:
-    """A round step that makes at most `POINTS` points of a span."""
-    return next((step for step in STEPS_S if length_s / step <= POINTS), STEPS_S[-1])
+def choose_step(length_s: float, *, every_s: float = 0.0) -> float:
+    """A round step that makes at most `POINTS` points of a span, and holds enough runs of a target for a median."""
+    least = (NEEDED[Stat.P50] + 2) * every_s
+    return next((step for step in STEPS_S if length_s / step <= POINTS and step >= least), STEPS_S[-1])
 
 
 async def series(
