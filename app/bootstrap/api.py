@@ -7,9 +7,11 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 import uvicorn
+from fastapi import FastAPI
 
 from app.api.app import create_app
 from app.api.services import Services
@@ -17,6 +19,8 @@ from app.bootstrap.core import Core
 from app.bootstrap.roles import ask_for_probe
 from app.metrics.snapshot import Build
 from app.targets.model import Target
+from app.web.app import add_pages, error_page
+from app.web.site import Site
 
 
 class _Server(uvicorn.Server):
@@ -29,7 +33,7 @@ class _Server(uvicorn.Server):
 
 async def serve_api(core: Core, door: socket.socket) -> None:
     """Serve until the core is told to stop."""
-    app = create_app(services_of(core))
+    app = application(core)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -54,6 +58,20 @@ async def serve_api(core: Core, door: socket.socket) -> None:
         ending.cancel()
 
 
+def application(core: Core) -> FastAPI:
+    """The API with its pages."""
+    site = Site(
+        database=core.database,
+        clock=core.clock,
+        config=lambda: core.holder.current,
+        catalog=core.catalog,
+        version=installed_version(),
+    )
+    app = create_app(services_of(core), error_page=partial(error_page, site))
+    add_pages(app, site)
+    return app
+
+
 def services_of(core: Core) -> Services:
     """What the API is made of."""
 
@@ -67,6 +85,7 @@ def services_of(core: Core) -> Services:
         reload=core.follow_config,
         trigger_probe=trigger,
         build=Build(version=installed_version(), revision=os.environ.get("BANDWATCH_REVISION", "unknown")),
+        catalog=core.catalog,
         exposed=not is_loopback(core.settings.host),
         public_url=core.settings.public_url,
         config_loaded=lambda: core.holder.loaded,
