@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import asyncpg
+import msgspec
 from sqlalchemy import URL, make_url, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -61,6 +62,8 @@ class Database:
                 max_overflow=4,
                 pool_timeout=5,
                 pool_recycle=1800,
+                json_serializer=_to_json,
+                json_deserializer=msgspec.json.decode,
                 connect_args={
                     "timeout": CONNECT_S,
                     "command_timeout": STATEMENT_S,
@@ -127,6 +130,11 @@ class Database:
 def raw_dsn(dsn: str) -> str:
     """The DSN for asyncpg itself."""
     return sqlalchemy_url(dsn).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def _to_json(value: object) -> str:
+    """JSON of plain types and of domain objects alike; a number that JSON does not have (NaN) becomes null."""
+    return msgspec.json.encode(value).decode()
 
 
 def _short(error: BaseException) -> str:

@@ -44,7 +44,7 @@ TABLES = (
     """,
     """
     CREATE INDEX runs_window ON runs (target, location, started_at) INCLUDE (
-        outcome, error_class, connection, ttft_s, ttft_reliable, decode_tps, tps_reliable, e2e_s, connect_s, tls_s,
+        due_at, outcome, error_class, connection, ttft_s, ttft_reliable, decode_tps, tps_reliable, e2e_s, connect_s, tls_s,
         output_tokens, contaminated
     )
     """,
