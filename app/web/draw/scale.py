@@ -27,7 +27,7 @@ class Scale:
 
 def ticks(low: float, high: float, *, about: int = 4) -> tuple[float, ...]:
     """Round numbers (1, 2 or 5 times a power of ten apart) in [low, high]."""
-    if not high > low:
+    if not high - low > max(1e-300, 1e-12 * max(abs(low), abs(high))):  # steps that floats can take
         return (low,)
     rough = (high - low) / max(1, about)
     power = 10 ** floor(log10(rough))
