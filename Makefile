@@ -1,27 +1,40 @@
 .DEFAULT_GOAL := help
-PY ?= $(shell command -v python3.11 || command -v python3)
+SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
+PY ?= $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+LOCKS := requirements/build.txt requirements/test.txt requirements/lint.txt
+export PATH := $(CURDIR)/$(VENV)/system/usr/bin:$(PATH)
 
-.PHONY: help setup demo test lint types check
+.PHONY: help setup demo test test-slow system lint types check cover bench docs lock image clean
+
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(VENV)/.ready: pyproject.toml
-	$(PY) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install -q -e . --group test --group lint
-	touch $@
+$(VENV)/.ready: pyproject.toml $(LOCKS)
+	@test -n "$(PY)" || { echo "Python 3.11 or newer is needed, and was not found on the PATH" >&2; exit 1; }
+	tools/venv $(PY) $(VENV)
+	$(PIP) install --require-hashes -r requirements/build.txt
+	$(PIP) install --require-hashes --no-build-isolation -r requirements/test.txt -r requirements/lint.txt
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
 
-setup: $(VENV)/.ready ## make .venv with everything that development needs
+setup: $(VENV)/.ready ## make .venv with everything that running and developing need
 
-demo: setup ## everything at once on simulated providers; Ctrl-C stops it
-	$(BIN)/bandwatch demo
+demo: setup ## everything on embedded Postgres with simulated providers; prints the address; Ctrl-C stops it
+	@exec $(BIN)/bandwatch demo $(ARGS)
 
-test: setup ## the whole suite
-	$(BIN)/python -m pytest
+system: ## install what tests want of the system: Chromium, Prometheus, Alertmanager
+	@tools/system-packages $(VENV)/system
 
-lint: setup ## ruff and the import contracts
+test: setup system ## the whole suite, but for what takes minutes
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-slow: setup system ## what takes minutes
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: setup ## ruff, its format, and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
@@ -29,4 +42,28 @@ lint: setup ## ruff and the import contracts
 types: setup ## mypy --strict
 	$(BIN)/mypy
 
-check: lint types test ## all of the above
+check: lint types test ## all three of the above
+
+cover: setup system ## the suite under coverage: every branch of the pure rooms, 95 % of everything
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "not slow" $(ARGS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --include='app/targets/*,app/measurement/*,app/expectation/*,app/verdict/*,app/catalog/*' --fail-under=100
+	$(BIN)/coverage report --fail-under=95
+
+bench: setup ## the benchmarks that need nothing but this machine
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: setup ## the calibration figures and the tables of docs/ that are computed
+	$(PIP) install --require-hashes -r requirements/docs.txt
+	@for script in docs/make/*.py; do [ ! -e "$$script" ] || $(BIN)/python $$script || exit 1; done
+
+lock: setup ## pin all dependencies with hashes; UPGRADE=--upgrade takes the newest
+	$(PIP) install --require-hashes -r requirements/lock.txt
+	$(BIN)/python tools/lock.py $(UPGRADE)
+
+image: ## build the container image
+	docker build -t bandwatch .
+
+clean: ## remove what make made
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage .coverage.*
