@@ -30,6 +30,8 @@ def ticks(low: float, high: float, *, about: int = 4) -> tuple[float, ...]:
     if not high - low > max(1e-300, 1e-12 * max(abs(low), abs(high))):  # steps that floats can take
         return (low,)
     rough = (high - low) / max(1, about)
+    if rough < 1e-300:  # below that, powers of ten lose their digits
+        return (low,)
     power = 10 ** floor(log10(rough))
     step = next((factor * power for factor in (1, 2, 5) if factor * power >= rough), 10 * power)
     first = -(-low // step)
