@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 LOCKS := requirements/build.txt requirements/test.txt requirements/lint.txt
 export PATH := $(CURDIR)/$(VENV)/system/usr/bin:$(PATH)
 
-.PHONY: help setup demo test test-slow system lint types check cover bench docs lock image clean
+.PHONY: help setup demo test test-slow system lint types check cover bench docs lock sbom image clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,9 @@ docs: setup ## the calibration figures and the tables of docs/ that are computed
 lock: setup ## pin all dependencies with hashes; UPGRADE=--upgrade takes the newest
 	$(PIP) install --require-hashes -r requirements/lock.txt
 	$(BIN)/python tools/lock.py $(UPGRADE)
+
+sbom: setup ## what the runtime is made of, as CycloneDX
+	@$(BIN)/python tools/sbom.py
 
 image: ## build the container image
 	docker build -t bandwatch .
