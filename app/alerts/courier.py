@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
 
-import httpx2
 import structlog
 
+from app.alerts.answer import Answer
+from app.alerts.guard import Guard
 from app.alerts.ports import Outbox
-from app.alerts.sending import ATTEMPT_S, Answer, Sender
+from app.alerts.sending import ATTEMPT_S, Post, Sender
+from app.alerts.transport import Clients
 from app.clock import Clock
 from app.errors import BandwatchError
 from app.measurement.limits import span_s
@@ -55,16 +57,13 @@ class Courier:
     clock: Clock
     rng: Random
     owner: str
-    client: httpx2.AsyncClient | None = None
+    sender: Sender | None = None
     _busy: dict[str, asyncio.Semaphore] = field(default_factory=dict)
     _held: set[str] = field(default_factory=set)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Look every second; a look that fails is looked again. On stop, what runs is finished and the rest given back."""
-        client = self.client or httpx2.AsyncClient(
-            timeout=ATTEMPT_S, follow_redirects=False, trust_env=False, limits=httpx2.Limits(max_connections=100)
-        )
-        sender = Sender(client=client, resolve=self.secrets.resolve, clean=self.redactor.clean)
+        sender = self.sender or self._post()
         try:
             async with asyncio.TaskGroup() as group:
                 while not stop.is_set():
@@ -74,8 +73,11 @@ class Courier:
                     await _pause(POLL_S, stop)
         finally:
             await self._give_back()
-            if self.client is None:
-                await client.aclose()
+            await sender.aclose()
+
+    def _post(self) -> Post:
+        clients = Clients(guard=Guard(lambda: self.config().allow_networks))
+        return Post(clients=clients, resolve=self.secrets.resolve, clean=self.redactor.clean)
 
     async def _lease(self) -> list[Leased]:
         try:

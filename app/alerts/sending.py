@@ -1,120 +1,75 @@
-"""How a message leaves: one function a kind of channel, each with an answer that says whether it arrived."""
+"""How a message leaves: one attempt over the channel's own way, bounded in time, and what came of it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Protocol
 
-import httpx2
-
-from app.alerts.signing import signed_headers
-from app.errors import BandwatchError
+from app.alerts.alertmanager import send_alertmanager
+from app.alerts.answer import FAILURES, Answer, excerpt
+from app.alerts.notify import Notifier
+from app.alerts.transport import Clients
+from app.alerts.webhook import send_webhook
 from app.targets.model import Channel, ChannelKind, SecretRef
 from app.verdict.outbox import Announcement
 
 ATTEMPT_S = 10.0
-KEPT_CHARS = 300
-
-Resolve = Callable[[SecretRef], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What came of one attempt. `retry_after`: the receiver's own word; `gone`: it never wants to hear from us again."""
+class Sender(Protocol):
+    """Makes one attempt."""
 
-    ok: bool
-    status: int | None
-    text: str
-    retry_after: str | None = None
-    gone: bool = False
+    async def send(self, channel: Channel, message: Announcement, *, now: datetime) -> Answer:
+        """Never raises for what the receiver does."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
-class Sender:
-    """Sends to every kind of channel.
+class Post:
+    """Sends over every kind of channel.
 
     Args:
-        client: without redirects; shared by all channels.
+        clients: HTTP, guarded where the channel was made by the API.
         resolve: the secret of a reference, when it is used.
         clean: takes secrets out of what is kept of an answer.
+        attempt_s: the longest that an attempt may take.
     """
 
-    client: httpx2.AsyncClient
-    resolve: Resolve
+    clients: Clients
+    resolve: Callable[[SecretRef], str]
     clean: Callable[[str], str]
+    attempt_s: float = ATTEMPT_S
+    notifier: Notifier = field(default_factory=Notifier)
 
     async def send(self, channel: Channel, message: Announcement, *, now: datetime) -> Answer:
-        """One attempt, bounded in time. Never raises for what the receiver does."""
+        """One attempt. Never raises for what the receiver does."""
         try:
-            async with asyncio.timeout(ATTEMPT_S):
-                match channel.kind:
-                    case ChannelKind.WEBHOOK:
-                        return await self._webhook(channel, message, now)
-                    case ChannelKind.ALERTMANAGER:
-                        return await self._alertmanager(channel, message)
-                    case ChannelKind.APPRISE:
-                        return await self._apprise(channel, message)
+            async with asyncio.timeout(self.attempt_s):
+                answer = await self._send(channel, message, now)
         except TimeoutError:
-            return Answer(ok=False, status=None, text=f"no answer within {ATTEMPT_S:g} s")
-        except (BandwatchError, httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            return Answer(ok=False, status=None, text=self.clean(f"{type(error).__name__}: {error}")[:KEPT_CHARS])
+            answer = Answer(ok=False, text=f"no answer within {self.attempt_s:g} s")
+        except FAILURES as error:
+            answer = Answer(ok=False, text=f"{type(error).__name__}: {error}")
+        return answer.cleaned(lambda text: excerpt(text, self.clean))
 
-    def _url(self, url: str | SecretRef) -> str:
-        return self.resolve(url) if isinstance(url, SecretRef) else url
+    async def _send(self, channel: Channel, message: Announcement, now: datetime) -> Answer:
+        urls = tuple(self.resolve(url) if isinstance(url, SecretRef) else url for url in channel.urls)
+        match channel.kind:
+            case ChannelKind.WEBHOOK:
+                secrets = tuple(map(self.resolve, channel.secrets))
+                return await send_webhook(self.clients.client(channel), urls[0], message, secrets=secrets, now=now)
+            case ChannelKind.ALERTMANAGER:
+                return await send_alertmanager(self.clients.client(channel), urls, [message.body], now=now)
+            case ChannelKind.APPRISE:
+                return await self.notifier.send(channel, urls, message)
 
-    async def _webhook(self, channel: Channel, message: Announcement, now: datetime) -> Answer:
-        body = json.dumps(message.body, separators=(",", ":"), ensure_ascii=False)
-        secrets = [self.resolve(reference) for reference in channel.secrets]
-        headers = signed_headers(secrets, message_id=message.id, at=now, body=body)
-        return await self._post(self._url(channel.urls[0]), body, headers)
-
-    async def _alertmanager(self, channel: Channel, message: Announcement) -> Answer:
-        """All peers get it; one yes is enough, for they tell each other."""
-        body = json.dumps([alert_of(message.body)])
-        answers = [await self._post(f"{self._url(url).rstrip('/')}/api/v2/alerts", body, {}) for url in channel.urls]
-        return next((answer for answer in answers if answer.ok), answers[-1])
-
-    async def _apprise(self, channel: Channel, message: Announcement) -> Answer:
-        url = self._url(channel.urls[0])
-        data = message.body.get("data", {})
-        title = f"{message.type.replace('.', ' ')}"
-        sent = await asyncio.to_thread(_notify, url, title, str(data.get("summary") or title))
-        return Answer(ok=sent, status=None, text="sent" if sent else "the service did not take it")
-
-    async def _post(self, url: str, body: str, headers: Mapping[str, str]) -> Answer:
-        response = await self.client.post(
-            url, content=body.encode(), headers={"content-type": "application/json", "user-agent": "bandwatch", **headers}
-        )
-        return Answer(
-            ok=200 <= response.status_code < 300,
-            status=response.status_code,
-            text=self.clean(response.text[: 4 * KEPT_CHARS])[:KEPT_CHARS],
-            retry_after=response.headers.get("retry-after") if response.status_code in {429, 503} else None,
-            gone=response.status_code == 410,
-        )
-
-
-def _notify(url: str, title: str, text: str) -> bool:
-    import apprise  # 15 MB of code that most installations never need
-
-    sender = apprise.Apprise()
-    return bool(sender.add(url) and sender.notify(title=title, body=text))
-
-
-def alert_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """An Alertmanager alert of a webhook body."""
-    incident = body.get("data", {}).get("incident", {})
-    resolved = incident.get("state") == "resolved"
-    told = ("target", "provider", "model", "location", "rule", "severity")
-    labels = {"alertname": "Bandwatch", **{name: str(incident[name]) for name in told if incident.get(name)}}
-    return {
-        "labels": labels,
-        "annotations": {"summary": str(body.get("data", {}).get("summary", ""))},
-        "startsAt": incident.get("opened_at"),
-        **({"endsAt": incident.get("resolved_at")} if resolved else {}),
-        "generatorURL": body.get("data", {}).get("links", {}).get("incident", ""),
-    }
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self.clients.aclose()
