@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Mapping
 from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -67,6 +68,8 @@ class Settings(BaseSettings):
     """The location whose probes this worker runs."""
     instance: Annotated[str, Field(min_length=1, max_length=100)] = Field(default_factory=socket.gethostname)
     """Name of this process among replicas."""
+    neutral_addresses: str = "1.1.1.1:443,8.8.8.8:443,9.9.9.9:443"
+    """Neutral addresses that tell whether this host's own network is down; `off` for none."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least severe log events to write."""
     log_format: Literal["auto", "console", "json"] = "auto"
@@ -78,6 +81,17 @@ class Settings(BaseSettings):
     @classmethod
     def _in_lower_case(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
+
+    @field_validator("neutral_addresses")
+    @classmethod
+    def _are_addresses(cls, value: str) -> str:
+        addresses_of(value)
+        return value
+
+    @property
+    def neutral(self) -> tuple[tuple[str, int], ...]:
+        """(literal address, port) of each; none when it is off."""
+        return addresses_of(self.neutral_addresses)
 
     @field_validator("database_url")
     @classmethod
@@ -111,6 +125,22 @@ def load_settings(*, env_file: Path | None = Path(ENV_FILE)) -> Settings:
                 for detail in error.errors(include_url=False, include_context=False, include_input=False)
             ]
         ) from None
+
+
+def addresses_of(text: str) -> tuple[tuple[str, int], ...]:
+    """`1.1.1.1:443,[2606:4700::1111]:443` as addresses; `off` is none.
+
+    Raises:
+        ValueError: a part is no literal address with a port.
+    """
+    return () if text.strip().lower() == "off" else tuple(map(_address, text.split(",")))
+
+
+def _address(part: str) -> tuple[str, int]:
+    host, _, port = part.strip().rpartition(":")
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError("must be addresses with ports, such as 1.1.1.1:443,8.8.8.8:443, or off")
+    return str(ip_address(host.removeprefix("[").removesuffix("]"))), int(port)
 
 
 def variable(name: str) -> str:

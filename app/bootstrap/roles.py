@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
-from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import asyncpg
@@ -17,6 +16,7 @@ import structlog
 from app.alerts.courier import Courier
 from app.bootstrap.core import Core, new_id
 from app.bootstrap.judgement import Judgement
+from app.bootstrap.probing import Watchful, build_prober
 from app.bootstrap.supervise import every, supervise
 from app.dispatch.election import Election
 from app.dispatch.queue import Queue
@@ -27,8 +27,6 @@ from app.dispatch.worker import Deps, Worker
 from app.errors import BandwatchError
 from app.measurement.model import Outcome, Reading
 from app.measurement.recording import Recording
-from app.probe.client import Clients
-from app.probe.prober import Prober
 from app.storage.database import raw_dsn
 from app.storage.ledger import Ledger
 from app.storage.outbox import Outbox
@@ -44,6 +42,7 @@ BEAT_S = 5.0
 CONFIG_S = 2.0
 UPKEEP_S = 300.0
 SPOOL_S = 5.0
+CANARY_S = 5.0
 POOL = (1, 6)
 
 
@@ -53,9 +52,8 @@ class Roles:
 
     core: Core
     names: Collection[str]
-    guard: Callable[[IPv4Address | IPv6Address], None] | None = None
     _worker: Worker | None = None
-    _prober: Prober | None = None
+    _prober: Watchful | None = None
     _scheduler: Scheduler | None = None
     _judgement: Judgement | None = None
     _spool: Spool = field(init=False)
@@ -79,7 +77,11 @@ class Roles:
         if "scheduler" in self.names:
             loops += [("scheduler", self._schedule), ("upkeep", lambda: every(UPKEEP_S, self._upkeep, stop=core.stop))]
         if "worker" in self.names:
-            loops += [("worker", self._work), ("spool", lambda: every(SPOOL_S, self._unspool, stop=core.stop))]
+            loops += [
+                ("worker", self._work),
+                ("spool", lambda: every(SPOOL_S, self._unspool, stop=core.stop)),
+                ("canary", lambda: every(CANARY_S, self._look, stop=core.stop)),
+            ]
         if "courier" in self.names:
             loops.append(("courier", self._deliver))
         return loops
@@ -121,9 +123,7 @@ class Roles:
         core = self.core
         async with AsyncExitStack() as stack:
             pool = await stack.enter_async_context(self._pool())
-            clients = Clients(guard=self.guard)
-            stack.push_async_callback(clients.aclose)
-            self._prober = Prober(clients=clients, resolve=core.secrets.resolve, clock=core.clock, rng=random.SystemRandom())
+            self._prober = build_prober(core, stack)
             self._worker = Worker(self._deps(self._prober))
             await Queue(pool=pool).serve(
                 self._worker.handle,
@@ -132,7 +132,7 @@ class Roles:
                 stop=core.stop,
             )
 
-    def _deps(self, prober: Prober) -> Deps:
+    def _deps(self, prober: Watchful) -> Deps:
         core = self.core
         return Deps(
             ledger=self._ledger(),
@@ -204,10 +204,15 @@ class Roles:
                 "repeated_calls": worker.repeated_calls,
                 "spooled": worker.spooled,
                 "loop_lag_s": self._prober.lag.recent_max_s(),
+                "trouble": self._prober.trouble(),
             }
         if self._scheduler is not None:
             stats["last_tick_at"] = _text(self._scheduler.last_tick_at)
         return stats
+
+    async def _look(self) -> None:
+        if self._prober is not None:
+            await self._prober.canary.keep()
 
     async def _upkeep(self) -> None:
         core = self.core

@@ -84,3 +84,15 @@ def test_a_misspelt_variable_is_pointed_out_and_other_peoples_are_not() -> None:
     assert misspelt({"BANDWATCH_DATABSE_URL": "", "BANDWATCH_WEBHOOK_SECRET": "", "PORT": "", "BANDWATCH_PORT": ""}) == (
         "BANDWATCH_DATABSE_URL is no setting; did you mean BANDWATCH_DATABASE_URL?",
     )
+
+
+def test_neutral_addresses_are_literal_and_may_be_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(load_settings(env_file=None).neutral) == 3
+    monkeypatch.setenv("BANDWATCH_NEUTRAL_ADDRESSES", "192.0.2.1:53, [2001:db8::1]:443")
+    assert load_settings(env_file=None).neutral == (("192.0.2.1", 53), ("2001:db8::1", 443))
+    monkeypatch.setenv("BANDWATCH_NEUTRAL_ADDRESSES", "off")
+    assert load_settings(env_file=None).neutral == ()
+    for wrong in ("dns.example:53", "192.0.2.1", "192.0.2.1:0", "192.0.2.1:x"):
+        monkeypatch.setenv("BANDWATCH_NEUTRAL_ADDRESSES", wrong)
+        with pytest.raises(ConfigError, match="BANDWATCH_NEUTRAL_ADDRESSES"):
+            load_settings(env_file=None)
