@@ -9,10 +9,14 @@ from dataclasses import dataclass
 import asyncpg
 import structlog
 
+from app.errors import UnavailableError
+
 log = structlog.get_logger()
 
 LOCK = 0x62616E647761  # "bandwa"
 ANSWER_S = 5.0
+LOST = (UnavailableError, OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What a session shows that has ended; the last one, when it is asked in the moment in which it ends."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,7 +32,7 @@ class Election:
         try:
             async with asyncio.timeout(ANSWER_S):
                 return await self._ask()
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except LOST as error:
             if self._held:
                 log.warning("election_lost", error=str(error))
             await self.resign()

@@ -39,6 +39,16 @@ def sqlalchemy_url(dsn: str) -> URL:
     return url.set(drivername="postgresql+asyncpg")
 
 
+GONE = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.InternalClientError,
+)
+"""What asyncpg raises of a server that is away, or goes away in the middle of a question."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Database:
     """Postgres, as storage uses it. `read` and `write` give a connection for one short unit of work.
@@ -97,7 +107,7 @@ class Database:
         """A connection of its own, outside of the pool, for locks and notifications. The caller closes it."""
         try:
             return await asyncpg.connect(raw_dsn(self.dsn), timeout=CONNECT_S)
-        except (OSError, TimeoutError, asyncpg.PostgresError) as error:
+        except (asyncpg.PostgresError, *GONE) as error:
             raise UnavailableError(f"Postgres does not answer: {_short(error)}") from error
 
     async def check(self) -> str:
@@ -152,5 +162,5 @@ async def _translated() -> AsyncIterator[None]:
         if error.connection_invalidated or isinstance(error.orig, (OSError, asyncio.TimeoutError)):
             raise UnavailableError(f"Postgres went away: {_short(error.orig or error)}") from error
         raise
-    except (OSError, TimeoutError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError) as error:
+    except GONE as error:
         raise UnavailableError(f"Postgres does not answer: {_short(error)}") from error
