@@ -2,8 +2,10 @@
 
 import asyncio
 
-from app.bootstrap.supervise import every, supervise
-from app.clock import SystemClock
+from structlog.testing import capture_logs
+
+from app.bootstrap.supervise import FIRST_PAUSE_S, every, supervise
+from app.clock import FakeClock, SystemClock
 
 
 def test_a_failing_loop_is_begun_again_until_stop() -> None:
@@ -40,3 +42,41 @@ def test_every_calls_at_once_and_ends_with_stop() -> None:
         return calls
 
     assert asyncio.run(scenario()) == 1
+
+
+def test_the_pause_grows_while_a_loop_fails_and_starts_anew_after_it_held_for_long() -> None:
+    async def scenario() -> list[float]:
+        clock, stop = FakeClock(), asyncio.Event()
+        held = iter([0.0, 0.0, 61.0])
+
+        async def loop() -> None:
+            try:
+                clock.advance(next(held))
+            except StopIteration:
+                stop.set()
+            raise RuntimeError("again")
+
+        with capture_logs() as logs:
+            async with asyncio.timeout(20):
+                await supervise("x", loop, clock=clock, stop=stop)
+        return [log["pause_s"] for log in logs]
+
+    first = FIRST_PAUSE_S
+    assert asyncio.run(scenario()) == [first, 2 * first, 4 * first, 2 * first]
+
+
+def test_a_cancelled_loop_is_not_begun_again() -> None:
+    async def scenario() -> None:
+        begun = asyncio.Event()
+
+        async def loop() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(supervise("x", loop, clock=SystemClock(), stop=asyncio.Event()))
+        await begun.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+
+    asyncio.run(scenario())
