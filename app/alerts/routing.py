@@ -1,26 +1,23 @@
-"""Which change goes to which channel: the first route that matches. Pure."""
+"""Which change goes to which channel: the first route that matches, unless something holds it back. Pure.
+
+A beginning goes where the routes say; an end goes to exactly those who heard of the beginning, silence or not, since
+whoever was called out must hear that it is over.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from app.targets.model import Config, Match
+from app.targets.model import ChannelKind, Config
 from app.verdict.body import change_json
-from app.verdict.model import Change, Incident
-from app.verdict.outbox import Announcement
+from app.verdict.model import Change, ChangeKind, Incident
+from app.verdict.outbox import Announcement, Told
+from app.verdict.quiet import held_by, matches
+from app.verdict.upkeep import MONITOR
 
-
-def matches(match: Match, incident: Incident) -> bool:
-    """Do all conditions hold? `target` may be a glob."""
-    return (
-        (match.target is None or fnmatchcase(incident.target, match.target))
-        and (match.provider is None or match.provider == incident.provider)
-        and (match.severity is None or match.severity == incident.severity)
-        and (match.rule is None or match.rule == incident.rule)
-        and (match.location is None or match.location == incident.location)
-    )
+_GROUPED = frozenset({ChangeKind.OPENED, ChangeKind.RESOLVED})
 
 
 def channels_for(incident: Incident, config: Config) -> tuple[str, ...]:
@@ -31,19 +28,58 @@ def channels_for(incident: Incident, config: Config) -> tuple[str, ...]:
     return ()
 
 
-def announce(
-    changes: Sequence[Change], *, config: Config, now: datetime, new_id: Callable[[], str], base_url: str
-) -> tuple[Announcement, ...]:
-    """One message per change and channel, to be stored in the transaction of the change."""
-    return tuple(
-        Announcement(
-            id=f"msg_{new_id()}",
+def audience(change: Change, config: Config) -> tuple[str, ...]:
+    """Who hears of a change that nothing holds back."""
+    told = tuple(name for name in change.incident.channels if name in config.channels)
+    if change.kind in {ChangeKind.RESOLVED, ChangeKind.REMINDER}:
+        return told
+    return tuple(dict.fromkeys((*told, *channels_for(change.incident, config))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """What every announcement of one decision needs."""
+
+    config: Config
+    now: datetime
+    new_id: Callable[[], str]
+    base_url: str
+
+    def tell(self, change: Change) -> tuple[Change, tuple[Announcement, ...]]:
+        """The change with what its incident remembers of it, and one message a channel."""
+        kind, incident = change.kind, change.incident
+        reason = None if kind is ChangeKind.RESOLVED else held_by(incident, config=self.config, now=self.now)
+        if reason is not None:
+            return replace(change, incident=replace(incident, held=reason)), ()
+        names = audience(change, self.config)
+        known = names if kind in {ChangeKind.OPENED, ChangeKind.UPDATED} else incident.channels
+        heard = replace(change, incident=replace(incident, channels=known, held=None))
+        return heard, tuple(self._message(heard, name) for name in names)
+
+    def _message(self, change: Change, name: str) -> Announcement:
+        grouped = (
+            change.kind in _GROUPED
+            and change.incident.provider != MONITOR
+            and self.config.channels[name].kind is not ChannelKind.ALERTMANAGER  # it groups by itself
+        )
+        wait = timedelta(seconds=self.config.thresholds.group_wait_s)
+        return Announcement(
+            id=f"msg_{self.new_id()}",
             channel=name,
             type=f"incident.{change.kind}",
-            body=change_json(change, base_url=base_url),
+            body=change_json(change, base_url=self.base_url),
             incident_id=change.incident.id,
-            created_at=now,
+            created_at=self.now,
+            not_before=self.now + wait if grouped else None,
+            group=change.incident.provider if grouped else None,
         )
-        for change in changes
-        for name in channels_for(change.incident, config)
+
+
+def speak(changes: Sequence[Change], *, config: Config, now: datetime, new_id: Callable[[], str], base_url: str) -> Told:
+    """What is stored and announced of changes, in the transaction that stores them."""
+    speaker = Speaker(config=config, now=now, new_id=new_id, base_url=base_url)
+    told = [speaker.tell(change) for change in changes]
+    return Told(
+        changes=tuple(change for change, _ in told),
+        announcements=tuple(message for _, messages in told for message in messages),
     )

@@ -88,6 +88,7 @@ class ConfigHolder:
             self.current = self._file if changed else self.current
             return
         targets, channels, paused = await made.all()
+        silences = await made.silences()
         config = self._file
         own = {target.name for target in config.targets}
         added = [t for name, document in targets.items() if name not in own and (t := self._target(name, document, config))]
@@ -99,7 +100,7 @@ class ConfigHolder:
                     more[name] = load_channel(name, document)
                 except BandwatchError as error:
                     log.error("channel_unusable", channel=name, error=str(error))
-        self.current = replace(config, targets=tuple(everyone), channels={**more, **config.channels})
+        self.current = replace(config, targets=tuple(everyone), channels={**more, **config.channels}, silences=silences)
 
     def _target(self, name: str, document: object, config: Config) -> Target | None:
         try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from app.alerts.routing import announce
+from app.alerts.routing import speak
 from app.catalog.load import Catalog
 from app.clock import Clock
 from app.dispatch.ports import Decide
@@ -63,10 +63,12 @@ class Judgement:
                 min_locations=config.min_locations,
             )
             step = advance(target=target, verdict=verdict, past=past, thresholds=config.thresholds, now=now, new_id=self.new_id)
+            told = speak(step.changes, config=config, now=now, new_id=self.new_id, base_url=self.base_url)
+            incidents = tuple(change.incident for change in told.changes)
             return Decision(
                 verdict=verdict,
-                advance=step,
-                announcements=announce(step.changes, config=config, now=now, new_id=self.new_id, base_url=self.base_url),
+                advance=replace(step, incidents=incidents, changes=told.changes),
+                announcements=told.announcements,
             )
 
         return decision

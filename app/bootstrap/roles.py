@@ -18,6 +18,7 @@ from app.bootstrap.core import Core, new_id
 from app.bootstrap.judgement import Judgement
 from app.bootstrap.probing import Watchful, build_prober
 from app.bootstrap.supervise import every, supervise
+from app.bootstrap.watch import Watch
 from app.dispatch.election import Election
 from app.dispatch.queue import Queue
 from app.dispatch.scheduler import Scheduler, drive
@@ -28,10 +29,12 @@ from app.errors import BandwatchError
 from app.measurement.model import Outcome, Reading
 from app.measurement.recording import Recording
 from app.storage.database import raw_dsn
+from app.storage.incidents import Incidents
 from app.storage.ledger import Ledger
 from app.storage.outbox import Outbox
 from app.storage.processes import Processes
 from app.storage.schedule import ScheduleMark
+from app.storage.targets import Made
 from app.storage.upkeep import upkeep
 from app.targets.model import Target
 
@@ -41,6 +44,7 @@ PROBING = ("scheduler", "worker", "courier")
 BEAT_S = 5.0
 CONFIG_S = 2.0
 UPKEEP_S = 300.0
+WATCH_S = 5.0
 SPOOL_S = 5.0
 CANARY_S = 5.0
 POOL = (1, 6)
@@ -75,7 +79,11 @@ class Roles:
             ("heartbeat", lambda: every(BEAT_S, self._beat, stop=core.stop)),
         ]
         if "scheduler" in self.names:
-            loops += [("scheduler", self._schedule), ("upkeep", lambda: every(UPKEEP_S, self._upkeep, stop=core.stop))]
+            loops += [
+                ("scheduler", self._schedule),
+                ("upkeep", lambda: every(UPKEEP_S, self._upkeep, stop=core.stop)),
+                ("watch", self._watch),
+            ]
         if "worker" in self.names:
             loops += [
                 ("worker", self._work),
@@ -116,6 +124,21 @@ class Roles:
             ticker.start()
             stack.callback(ticker.shutdown, wait=False)
             await core.stop.wait()
+
+    async def _watch(self) -> None:
+        if not await self._started():
+            return
+        core = self.core
+        watch = Watch(
+            incidents=Incidents(database=core.database),
+            processes=Processes(database=core.database),
+            config=lambda: core.holder.current,
+            clock=core.clock,
+            new_id=new_id,
+            base_url=core.base_url,
+        )
+        await core.holder.refresh(Made(database=core.database))  # else what the API made would be closed as deleted
+        await every(WATCH_S, watch.look, stop=core.stop)
 
     async def _work(self) -> None:
         if not await self._started():

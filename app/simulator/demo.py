@@ -72,7 +72,7 @@ routes:
   - {{channels: [receiver]}}
 
 # Windows of half a minute: enough to see a verdict and an incident while one looks on. Real services want 15m, the default.
-thresholds: {{window: 30s}}
+thresholds: {{window: 30s, group_wait: 3s}}
 """
 
 

@@ -25,7 +25,8 @@ async def add(connection: AsyncConnection, announcements: Sequence[Announcement]
             body=dict(each.body),
             incident_id=each.incident_id,
             created_at=each.created_at,
-            next_at=each.created_at,
+            next_at=each.not_before or each.created_at,
+            group_key=each.group,
         )
         await connection.execute(statement.on_conflict_do_nothing(index_elements=["id"]))
 

@@ -86,6 +86,8 @@ incidents = _table(
     resolve_reason=Text(),
     summary=Text(),
     verdict=JSONB(),
+    channels=ARRAY(Text()),
+    held=Text(),
 )
 incident_events = _table(
     "incident_events", id=BigInteger(), incident_id=Text(), at=_time, kind=Text(), summary=Text(), verdict=JSONB()
@@ -105,6 +107,8 @@ outbox = _table(
     lease_owner=Text(),
     leased_until=_time,
     finished_at=_time,
+    group_key=Text(),
+    merged_into=Text(),
 )
 delivery_attempts = _table(
     "delivery_attempts",

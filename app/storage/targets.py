@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from app.storage import tables
 from app.storage.database import Database
+from app.targets.model import Match, Silence
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,3 +30,18 @@ class Made:
                 {row.name: row.document for row in channels},
                 frozenset(paused.scalars()),
             )
+
+    async def silences(self) -> tuple[Silence, ...]:
+        """Silences that have not ended."""
+        s = tables.silences
+        async with self.database.read() as connection:
+            rows = (await connection.execute(select(s).where(s.c.ends_at > func.now()).order_by(s.c.id))).all()
+        known = {field.name for field in fields(Match)}
+        return tuple(
+            Silence(
+                match=Match(**{name: value for name, value in row.match.items() if name in known}),
+                starts_at=row.starts_at,
+                ends_at=row.ends_at,
+            )
+            for row in rows
+        )

@@ -159,7 +159,7 @@ def _retention(section: RetentionIn) -> Retention:
 
 def _thresholds(section: ThresholdsIn) -> Thresholds:
     stated = section.model_dump()
-    renamed = {f"{key}_s": stated.pop(key) for key in ("window", "remind", "flap")}
+    renamed = {f"{key}_s": stated.pop(key) for key in ("window", "remind", "flap", "group_wait")}
     return Thresholds(**stated, **renamed)
 
 

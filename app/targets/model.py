@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import time
+from datetime import datetime, time
 from enum import StrEnum
 from typing import Literal
 
@@ -188,6 +188,15 @@ class Maintenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """For this span, nothing that matches is announced. Made by the API; the config file has none."""
+
+    match: Match
+    starts_at: datetime
+    ends_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
     """Where a ratio of observed to expected becomes a verdict, and how much evidence that takes (docs: calibration)."""
 
@@ -208,6 +217,10 @@ class Thresholds:
     remind_s: float = 4 * 3600.0
     flap_s: float = 6 * 3600.0
     """A rule that closed within this span takes more healthy windows to close again."""
+    group_wait_s: float = 30.0
+    """How long an announcement waits for others of its provider."""
+    group_over: int = 4
+    """More announcements of one provider than this, waiting together, become one."""
 
     def window_for(self, every_s: float) -> float:
         """Seconds of one window for a target probed every `every_s`: long enough to hold `min_samples` and two to spare."""
@@ -247,6 +260,7 @@ class Config:
     channels: Mapping[str, Channel] = field(default_factory=dict)
     routes: tuple[Route, ...] = ()
     maintenance: tuple[Maintenance, ...] = ()
+    silences: tuple[Silence, ...] = ()
     retention: Retention = Retention()
     thresholds: Thresholds = Thresholds()
     fit_for: FitFor = FitFor()

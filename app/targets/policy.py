@@ -147,6 +147,8 @@ class ThresholdsIn(Section):
     slow_first_token_above: Annotated[Positive, Field(ge=1)] = _AT.slow_first_token_above
     remind: Seconds = _AT.remind_s
     flap: Seconds = _AT.flap_s
+    group_wait: Annotated[Seconds, Field(ge=0, le=3600)] = _AT.group_wait_s
+    group_over: Annotated[int, Field(ge=1, le=1000)] = _AT.group_over
 
     @field_validator("amber_below")
     @classmethod

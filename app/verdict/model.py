@@ -99,6 +99,10 @@ class Incident:
     acknowledged_at: datetime | None = None
     resolve_reason: str | None = None
     summary: str = ""
+    channels: tuple[str, ...] = ()
+    """Who has been told of it: they hear of its end, and nobody else does."""
+    held: str | None = None
+    """Why it has not been told as it stands now: `silence` or `maintenance`; it is when they end."""
 
 
 class ChangeKind(StrEnum):

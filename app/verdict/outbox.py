@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.measurement.window import Sample
-from app.verdict.model import Advance, Incident, Trail, Verdict
+from app.verdict.model import Advance, Change, Incident, Trail, Verdict
 
 
 class DeliveryState(StrEnum):
@@ -31,6 +31,19 @@ class Announcement:
     body: Mapping[str, Any]
     incident_id: str | None = None
     created_at: datetime
+    not_before: datetime | None = None
+    """It waits until then for others of its group."""
+    group: str | None = None
+    """Announcements of one type to one channel with the same group may be merged into one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What is stored of changes, and who is told. `on_record` False: the timeline has them already."""
+
+    changes: tuple[Change, ...] = ()
+    announcements: tuple[Announcement, ...] = ()
+    on_record: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from structlog.testing import capture_logs
 from app.bootstrap.config import ConfigHolder, read_config
 from app.catalog.load import load_catalog
 from app.errors import ConfigError
+from app.targets.model import Match, Silence
 
 CATALOG = load_catalog()
 ONE = """
@@ -29,9 +31,13 @@ class FakeMade:
     targets: Mapping[str, Any] = field(default_factory=dict)
     channels: Mapping[str, Any] = field(default_factory=dict)
     paused: frozenset[str] = frozenset()
+    silenced: tuple[Silence, ...] = ()
 
     async def all(self) -> tuple[Mapping[str, Any], Mapping[str, Any], frozenset[str]]:
         return self.targets, self.channels, self.paused
+
+    async def silences(self) -> tuple[Silence, ...]:
+        return self.silenced
 
 
 def holder(tmp_path: Path, text: str = ONE) -> ConfigHolder:
@@ -124,3 +130,13 @@ def test_what_the_api_made_and_no_longer_fits_is_left_out_and_named(tmp_path: Pa
     logs = refresh(one, FakeMade(targets={"x": orphan}, channels={"y": {"kind": "pigeon"}}))
     assert {log["event"] for log in logs} == {"target_unusable", "channel_unusable"}
     assert names(one) == ["lab/a"]
+
+
+def test_silences_made_by_the_api_are_part_of_the_configuration_in_force(tmp_path: Path) -> None:
+    one = holder(tmp_path)
+    now = datetime.now(UTC)
+    silence = Silence(match=Match(provider="lab"), starts_at=now, ends_at=now + timedelta(hours=1))
+    refresh(one, FakeMade(silenced=(silence,)))
+    assert one.current.silences == (silence,)
+    refresh(one, FakeMade())
+    assert one.current.silences == ()
