@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 import httpcore2
 import httpx2
 
+from app.probe.stamps import keep_stamping
 from app.probe.wire import Guard, WireBackend
 from app.targets.model import Connection
 
@@ -77,6 +79,11 @@ class Clients:
     tls: ssl.SSLContext | None = None
     kernel: bool = True
     _made: dict[Connection, httpx2.AsyncClient] = field(default_factory=dict)
+    _stamping: socket.socket | None = None
+
+    def __post_init__(self) -> None:
+        if self.kernel:
+            self._stamping = keep_stamping()
 
     def client(self, connection: Connection) -> httpx2.AsyncClient:
         """The client for that kind of connection. No redirects (a key must not travel), no proxies from the environment."""
@@ -95,3 +102,6 @@ class Clients:
         for client in self._made.values():
             await client.aclose()
         self._made.clear()
+        if self._stamping is not None:
+            self._stamping.close()
+            self._stamping = None

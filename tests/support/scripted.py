@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
@@ -35,7 +36,9 @@ def reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-def play(scenario: Scenario) -> Script:
+def play(scenario: Scenario, wrote: list[tuple[int, int]] | None = None) -> Script:
+    """The scenario as a script; `wrote` gets the monotonic nanoseconds just before and after each write."""
+
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         loop = asyncio.get_running_loop()
         await request_of(reader)
@@ -43,7 +46,10 @@ def play(scenario: Scenario) -> Script:
         writer.write(head(scenario.status, content_type="application/json" if scenario.status != 200 else "text/event-stream"))
         for at, raw in scenario.writes:
             await asyncio.sleep(max(0.0, began + at / 1000 - loop.time()))
+            before = time.monotonic_ns()
             writer.write(framed(raw))
+            if wrote is not None:
+                wrote.append((before, time.monotonic_ns()))
         if scenario.end == "reset":
             await asyncio.sleep(0.05)
             reset(writer)
