@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 LOCKS := requirements/build.txt requirements/test.txt requirements/lint.txt
 export PATH := $(CURDIR)/$(VENV)/system/usr/bin:$(PATH)
 
-.PHONY: help setup demo test test-slow system lint types check cover bench docs lock sbom image clean
+.PHONY: help setup demo test test-slow test-fuzz-api system lint types check cover bench docs lock sbom image clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ test: setup system ## the whole suite, but for what takes minutes
 
 test-slow: setup system ## what takes minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+test-fuzz-api: setup ## more than 10,000 requests that nobody thought of, with and without keys
+	$(BIN)/python -m pytest -m slow tests/integration/api/test_fuzz.py $(ARGS)
 
 lint: setup ## ruff, its format, and the import contracts
 	$(BIN)/ruff check .

@@ -2,7 +2,8 @@
 
 - Keys were made: each request needs one, with the scope that it asks for.
 - No key was ever made, and we listen on loopback only: reading is open to those who call us by a loopback name (so that
-  a page in a browser cannot read us through a name that it points at 127.0.0.1); nothing can be changed.
+  a page in a browser cannot read us through a name that it points at 127.0.0.1), and not through a proxy (which may listen
+  anywhere); nothing can be changed.
 - No key was ever made, and we listen elsewhere: nothing but health and metrics answers.
 """
 
@@ -32,6 +33,8 @@ PURE = frozenset({"/api/v1/expectation", "/logout"})
 """Posts that change nothing."""
 ADMIN = ("/api/v1/audit",)
 COOKIE = "bandwatch_key"
+_PROXIED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+"""Headers that a proxy adds: who asks is not on this machine, whatever the connection and the `Host` say."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -141,8 +144,9 @@ class Doorkeeper:
     def _unkeyed(self, scope: Scope, method: str, path: str) -> Caller:
         if self._services.exposed:
             raise ForbiddenError("no API key exists yet; make one on the server with: bandwatch keys create")
-        if not is_loopback(Headers(scope=scope).get("host", "")):
-            raise ForbiddenError("until an API key exists, this answers only to localhost")
+        headers = Headers(scope=scope)
+        if not is_loopback(headers.get("host", "")) or any(name in headers for name in _PROXIED):
+            raise ForbiddenError("until an API key exists, this answers only to localhost, and not through a proxy")
         if wanted(method, path) is not KeyScope.READ:
             raise ForbiddenError("read-only until an API key exists; make one on the server with: bandwatch keys create")
         return ANONYMOUS

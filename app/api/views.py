@@ -17,6 +17,8 @@ from app.targets.model import Budget, Channel, Connection, Deadlines, Deployment
 from app.verdict.body import incident_json, verdict_json
 from app.verdict.model import Incident, IncidentState, Severity, State, Verdict
 
+TOKEN_CHARS = 16
+
 
 class TtftOut(BaseModel):
     """TTFT of the window, in seconds; null where samples do not suffice."""
@@ -210,12 +212,19 @@ class ChannelOut(BaseModel):
 
 
 def shown_url(url: str, *, kind: str) -> str:
-    """A channel's URL without what may be secret in it. A reference is shown as it is."""
+    """A channel's URL without what may be secret in it: its query, and parts of its path that are too long for words.
+
+    A reference is shown as it is.
+    """
     if url.startswith("${"):
         return url
+    scheme, _, rest = url.partition("://")
     if kind == "apprise":
-        return url.split("://", 1)[0] + "://…"
-    return url.split("?", 1)[0] + ("?…" if "?" in url else "")
+        return f"{scheme}://…"
+    place, mark, _ = rest.partition("?")
+    host, *path = place.split("/")
+    shown = "/".join([host, *("…" if len(part) >= TOKEN_CHARS else part for part in path)])
+    return f"{scheme}://{shown}" + ("?…" if mark else "")
 
 
 class TargetsOut(Listed):

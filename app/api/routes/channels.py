@@ -24,7 +24,7 @@ from app.storage.queries.keys import Scope, write_audit
 from app.storage.queries.session import writing
 from app.targets.fields import Name as ChannelName
 from app.targets.load import load_channel
-from app.targets.model import Channel, SecretRef
+from app.targets.model import Channel, ChannelKind, SecretRef
 from app.targets.policy import ChannelIn, MatchIn
 from app.verdict.body import rfc3339
 from app.verdict.outbox import Announcement
@@ -114,7 +114,12 @@ async def create(served: Served, asking: Asking, document: Document, response: R
     return ChannelOut.of(channel)
 
 
-@router.put("/channels/{name}", summary="Replace a channel, or make it", openapi_extra=schema_of(ChannelIn))
+@router.put(
+    "/channels/{name}",
+    summary="Replace a channel, or make it",
+    responses={201: {"model": ChannelOut, "description": "Made"}},
+    openapi_extra=schema_of(ChannelIn),
+)
 async def replace(served: Served, asking: Asking, name: Name, document: Document, response: Response) -> ChannelOut:
     """The whole channel as it shall be. One that its receiver had disabled is used again. 201 when it is new."""
     rest = dict(document)
@@ -180,13 +185,15 @@ def _checked(name: JsonValue, rest: dict[str, Any], asking: Caller) -> Channel:
     """The channel of a body.
 
     Raises:
-        ConfigError: with every problem found.
+        ConfigError: with every problem found; an Apprise URL as it is, which is all tokens, is one: it would be stored.
         ForbiddenError: it names a secret of the server, and the key's scope is less than admin.
     """
     try:
         channel = load_channel(_NAME.validate_python(name), rest)
     except ValidationError as error:
         raise ConfigError([Problem(field="name", message=str(error.errors()[0]["msg"]))]) from None
+    if channel.kind is ChannelKind.APPRISE and not all(isinstance(url, SecretRef) for url in channel.urls):
+        raise ConfigError([Problem(field="url", message="an Apprise URL holds secrets; give a reference, such as ${env:NAME}")])
     names_secret = bool(channel.secrets) or any(isinstance(url, SecretRef) for url in channel.urls)
     if names_secret and not asking.scope.allows(Scope.ADMIN):
         raise ForbiddenError("a reference to a secret of the server needs a key with the scope 'admin'")

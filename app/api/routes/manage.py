@@ -89,7 +89,12 @@ async def create(*, served: Served, known: Known, asking: Asking, document: Docu
     return await _shown(served, target.name)
 
 
-@router.put("/targets/{name:path}", summary="Replace a target, or make it", openapi_extra=schema_of(TargetIn, partial=True))
+@router.put(
+    "/targets/{name:path}",
+    summary="Replace a target, or make it",
+    responses={201: {"model": TargetOut, "description": "Made"}},
+    openapi_extra=schema_of(TargetIn, partial=True),
+)
 async def replace(
     *, served: Served, known: Known, asking: Asking, name: Name, document: Document, response: Response
 ) -> TargetOut:

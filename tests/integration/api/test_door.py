@@ -41,6 +41,18 @@ def test_without_a_key_a_page_that_points_its_own_name_at_loopback_reads_nothing
     in_house(dsn, scenario)
 
 
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP", "Forwarded", "Via"])
+def test_without_a_key_nobody_reads_through_a_proxy_that_listens_elsewhere(dsn: str, header: str) -> None:
+    async def scenario(house: House) -> None:
+        async with house.caller() as client:
+            assert (await client.get("/api/v1/targets", headers={header: "203.0.113.9"})).status_code == 403
+            key = await house.key(Scope.READ)
+            headers = {header: "203.0.113.9", "Authorization": f"Bearer {key}"}
+            assert (await client.get("/api/v1/targets", headers=headers)).status_code == 200
+
+    in_house(dsn, scenario)
+
+
 def test_elsewhere_only_health_and_metrics_answer_until_a_key_exists(dsn: str) -> None:
     async def scenario(house: House) -> None:
         async with house.caller(host="watch.example", address="203.0.113.9") as client:

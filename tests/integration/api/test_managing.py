@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.api.views import shown_url
 from app.storage.queries.keys import Scope
 from app.storage.queries.session import reading
 from tests.support.doors import BIG, NOW, House, in_house, seed
@@ -184,5 +185,62 @@ def test_naming_a_secret_of_the_server_needs_the_highest_scope(dsn: str) -> None
             assert (await client.post("/api/v1/channels", json=document)).status_code == 403
         async with house.caller(key=await house.key(Scope.ADMIN)) as client:
             assert (await client.post("/api/v1/channels", json=document)).status_code == 201
+
+    in_house(dsn, scenario)
+
+
+def test_an_apprise_url_is_taken_by_reference_only_for_it_would_be_stored(dsn: str) -> None:
+    async def scenario(house: House) -> None:
+        async with house.caller(key=await house.key(Scope.ADMIN)) as client:
+            document = {"name": "chat", "kind": "apprise", "url": "slack://TokenA/TokenB/TokenC"}
+            refused = await client.post("/api/v1/channels", json=document)
+            made = await client.post("/api/v1/channels", json={**document, "url": "${env:APPRISE_URL}"})
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "url")
+        assert (made.status_code, made.json()["urls"]) == (201, ["${env:APPRISE_URL}"])
+
+    in_house(dsn, scenario)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://hooks.example.net/bandwatch", "https://hooks.example.net/bandwatch"),
+        ("https://hooks.example.net/x?token=1#2", "https://hooks.example.net/x?…"),
+        ("https://hooks.example.net/services/T0/B0/abcdefghijklmnop1234", "https://hooks.example.net/services/T0/B0/…"),
+        ("http://[2001:db8::1]:9093", "http://[2001:db8::1]:9093"),
+        ("${env:HOOK}", "${env:HOOK}"),
+    ],
+)
+def test_a_channels_url_is_shown_without_what_may_be_a_token(url: str, shown: str) -> None:
+    assert shown_url(url, kind="webhook") == shown
+
+
+def test_every_kind_of_change_is_in_the_audit_log(dsn: str) -> None:
+    async def scenario(house: House) -> None:
+        await seed(house, runs=40)
+        async with house.caller(key=await house.key(Scope.WRITE, name="eve")) as client:
+            (incident,) = (await client.get("/api/v1/incidents")).json()["items"]
+            calls: list[tuple[str, str, Any]] = [
+                ("POST", "/targets", NEW), ("PATCH", "/targets/lab/a/b", {"every": "3m"}),
+                ("PUT", "/targets/lab/a/b", {"provider": "lab", "model": "n"}),
+                ("POST", "/targets/lab/a/b/pause", None), ("POST", "/targets/lab/a/b/resume", None),
+                ("POST", "/targets/lab/a/b/probe", None), ("DELETE", "/targets/lab/a/b", None),
+                ("POST", "/channels", {"name": "hook", "kind": "webhook", "url": "https://hooks.example.net"}),
+                ("PUT", "/channels/hook", {"kind": "webhook", "url": "https://hooks.example.org"}),
+                ("POST", "/channels/hook/test", None), ("DELETE", "/channels/hook", None),
+                ("POST", "/silences", {"duration": "1h"}), ("POST", f"/incidents/{incident['id']}/acknowledge", None),
+            ]  # fmt: skip
+            for method, path, body in calls:
+                assert (await client.request(method, f"/api/v1{path}", json=body)).is_success, path
+            (silence,) = (await client.get("/api/v1/silences")).json()["items"]
+            assert (await client.delete(f"/api/v1/silences/{silence['id']}")).is_success
+            (delivery,) = (await client.get("/api/v1/deliveries")).json()["items"]
+            assert (await client.post(f"/api/v1/deliveries/{delivery['id']}/replay")).is_success
+        assert {entry[1] for entry in await audited(house)} == {
+            "target.create", "target.change", "target.replace", "target.pause", "target.resume", "target.probe", "target.delete",
+            "channel.create", "channel.replace", "channel.test", "channel.delete", "silence.create", "silence.delete",
+            "incident.acknowledge", "delivery.replay",
+        }  # fmt: skip
+        assert len(await audited(house)) == len(calls) + 2
 
     in_house(dsn, scenario)
