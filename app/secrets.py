@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from app.errors import SecretError
 from app.targets.model import SecretRef, SecretSource
@@ -20,6 +20,8 @@ MAX_BYTES = 16_384
 MASK = "***"
 _SHORTEST = 6
 """Values shorter than this are not masked: they would tear holes into ordinary text."""
+_SURE = 12
+"""A variable that is only called a secret must be longer: `POSTGRES_PASSWORD=bandwatch` is a word of every line."""
 
 
 def resolve(reference: SecretRef, *, environ: Mapping[str, str] | None = None) -> str:
@@ -75,6 +77,13 @@ _SHAPES = (
 _SECRET_KEY = re.compile(r"(?i)(?:.*[-_])?(?:api[-_]?key|authorization|password|secret|secrets|token|cookie|dsn|database_url)")
 
 
+def _pairs(query: str) -> Iterator[tuple[str, str]]:
+    """Names and values of a query, not decoded."""
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        yield name, value
+
+
 class Redactor:
     """Cleans text of every secret it has learnt, in the spellings they take on the way, and of what looks like one."""
 
@@ -94,13 +103,22 @@ class Redactor:
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def learn_url(self, url: str) -> None:
-        """Learn the password of a URL such as a database's."""
+        """Learn the password of a URL such as a database's: before its `@` or in its query, as it is and decoded."""
         try:
-            password = urlsplit(url).password
+            parts = urlsplit(url)
+            written = [parts.password or "", *(v for k, v in _pairs(parts.query) if _SECRET_KEY.fullmatch(k))]
         except ValueError:
             return
-        if password:
+        for password in written:
             self.learn(password)
+            self.learn(unquote(password))
+
+    def learn_named(self, name: str, value: str) -> None:
+        """Learn a variable whose name says that it holds a secret, if it is long enough to be one."""
+        if _SECRET_KEY.fullmatch(name):
+            self.learn_url(value)
+            if len(value) >= _SURE:
+                self.learn(value)
 
     def clean(self, text: str) -> str:
         """The text with a mask where secrets stood."""

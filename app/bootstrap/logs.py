@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import threading
+import traceback
+from types import TracebackType
 from typing import Literal
 
 import structlog
@@ -44,3 +48,31 @@ def set_up_logs(redactor: Redactor, *, level: str, style: Literal["auto", "conso
     root.setLevel(LEVELS[level])
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def log_last_words() -> None:
+    """What no one caught, in any thread, ends in the log too, and not on standard error as it is."""
+    log = structlog.get_logger()
+
+    def uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            return
+        log.critical("crashed", error=f"{kind.__name__}: {error}", exc_info=(kind, error, trace))
+
+    def in_thread(args: threading.ExceptHookArgs) -> None:
+        if args.exc_value is not None:
+            uncaught(args.exc_type, args.exc_value, args.exc_traceback)
+
+    def unraisable(args: sys.UnraisableHookArgs) -> None:
+        if args.exc_value is not None:
+            uncaught(args.exc_type, args.exc_value, args.exc_traceback)
+
+    sys.excepthook, threading.excepthook, sys.unraisablehook = uncaught, in_thread, unraisable
+
+
+def describe_crash(error: BaseException) -> str:
+    """The traceback of a command that failed in a way nobody thought of, without what the environment holds of secrets."""
+    redactor = Redactor()
+    for name, value in os.environ.items():
+        redactor.learn_named(name, value)
+    return redactor.clean("".join(traceback.format_exception(error)))

@@ -18,7 +18,7 @@ from app.bootstrap.child import LEASH, Child, parent_gone
 from app.bootstrap.config import DEFAULT_FILE, ConfigHolder
 from app.bootstrap.core import Core, build_core
 from app.bootstrap.health import serve_health
-from app.bootstrap.logs import set_up_logs
+from app.bootstrap.logs import log_last_words, set_up_logs
 from app.bootstrap.roles import PROBING, Roles
 from app.bootstrap.supervise import every, supervise
 from app.catalog.load import load_catalog
@@ -61,6 +61,7 @@ class Service:
         """
         redactor = Redactor()
         set_up_logs(redactor, level=self.settings.log_level, style=self.settings.log_format)
+        log_last_words()
         catalog = load_catalog()
         holder = ConfigHolder(catalog=catalog, path=self._config_path())
         holder.load()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from random import Random
 
@@ -19,6 +19,7 @@ from app.probe.client import Clients
 from app.probe.exchange import Call, exchange, new_recording
 from app.probe.lag import LagMeter
 from app.probe.prompts import prompt_of
+from app.probe.veil import veil, without
 from app.targets.model import SecretRef, Target
 
 INLINE_BYTES = 262_144
@@ -72,8 +73,10 @@ class Prober:
             expected=target.recipe.output_tokens,
         )
         began = self.lag.begin()
+        key = ""
         try:
-            call = self._call(target, dialect)
+            key = "" if target.provider.api_key is None else self.resolve(target.provider.api_key)
+            call = self._call(target, dialect, key)
         except BandwatchError as error:
             recording.failure = Failure(kind=FailureKind.LOCAL, text=str(error))
             recording.marks.closed = recording.marks.started
@@ -86,9 +89,11 @@ class Prober:
         finally:
             if began:
                 recording.host = self.lag.end(began)
-        return recording, await self._read(recording, target)
+            if key:
+                veil(recording, key)
+        return recording, await self._read(recording, key)
 
-    def _call(self, target: Target, dialect: Dialect) -> Call:
+    def _call(self, target: Target, dialect: Dialect, key: str) -> Call:
         provider = target.provider
         headers = {
             "accept": "text/event-stream",
@@ -96,8 +101,7 @@ class Prober:
             "user-agent": "bandwatch",
             **dict(provider.headers),
         }
-        if provider.api_key is not None:
-            key = self.resolve(provider.api_key)
+        if key:
             headers |= {"api-key": key} if dialect.auth == "api-key" else {"authorization": f"Bearer {key}"}
         return Call(
             url=f"{provider.base_url.rstrip('/')}{dialect.path}",
@@ -113,29 +117,19 @@ class Prober:
             deadlines=target.deadlines,
         )
 
-    async def _read(self, recording: Recording, target: Target) -> Reading:
+    async def _read(self, recording: Recording, key: str) -> Reading:
         """Figures; no text in them holds the key, even where the provider sends it back."""
         if recording.failure is not None:
-            recording.failure = Failure(kind=recording.failure.kind, text=self._without_key(recording.failure.text, target))
+            recording.failure = Failure(kind=recording.failure.kind, text=redact(recording.failure.text))
         if len(recording.tape.body) > INLINE_BYTES:
             reading = await asyncio.to_thread(measure, recording)
         else:
             reading = measure(recording)
         text = reading.measurement.error_text
         if text:
-            from dataclasses import replace
-
-            clean = self._without_key(text, target)
+            clean = redact(without(text, key) if key else text)
             reading = replace(reading, measurement=replace(reading.measurement, error_text=clean))
         return reading
-
-    def _without_key(self, text: str, target: Target) -> str:
-        if target.provider.api_key is not None:
-            try:
-                text = text.replace(self.resolve(target.provider.api_key), "[redacted]")
-            except BandwatchError:
-                return redact(text)
-        return redact(text)
 
     def _refused(self, target: Target, recording: Recording, reading: Reading) -> str | None:
         """The parameter that a refusal names, if it is one of those that can be left out and has not been yet."""

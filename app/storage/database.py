@@ -72,6 +72,7 @@ class Database:
                 max_overflow=4,
                 pool_timeout=5,
                 pool_recycle=1800,
+                hide_parameters=True,
                 json_serializer=_to_json,
                 json_deserializer=msgspec.json.decode,
                 connect_args={

@@ -136,6 +136,24 @@ def test_the_password_of_a_database_url_is_learnt() -> None:
     assert redactor.clean(f'FATAL: password "{CANARY}"') == f'FATAL: password "{MASK}"'
 
 
+def test_a_password_is_learnt_as_it_is_written_and_as_it_is_meant_wherever_it_stands_in_the_url() -> None:
+    redactor = Redactor()
+    redactor.learn_url("postgresql://u:can%40ry-1@h/db?sslmode=require&password=can%2Fry-2")
+    for spelling in ("can%40ry-1", "can@ry-1", "can%2Fry-2", "can/ry-2"):
+        assert redactor.clean(f"FATAL: {spelling} is wrong") == f"FATAL: {MASK} is wrong"
+    assert redactor.clean("sslmode is require") == "sslmode is require"
+
+
+def test_a_variable_that_is_called_a_secret_is_learnt_unless_it_may_be_a_word() -> None:
+    redactor = Redactor()
+    redactor.learn_named("GROQ_API_KEY", CANARY)
+    redactor.learn_named("POSTGRES_PASSWORD", "bandwatch")
+    redactor.learn_named("HOSTNAME", "a-rather-long-host-name")
+    redactor.learn_named("BANDWATCH_DATABASE_URL", "postgresql://u:sesame@h/db")
+    text = f"{CANARY} sesame bandwatch a-rather-long-host-name"
+    assert redactor.clean(text) == f"{MASK} {MASK} bandwatch a-rather-long-host-name"
+
+
 @pytest.mark.parametrize("piece", ["a", "a.", "eyJ-", "http://", "https://a:", "x-api-key: ", "sk-", "bearer ", '"'])
 def test_hostile_text_is_cleaned_in_time_that_grows_with_its_length(piece: str) -> None:
     """Would take minutes, were a pattern quadratic; the suite's time-out is the judge."""
