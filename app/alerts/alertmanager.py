@@ -56,24 +56,32 @@ def _alert(body: Mapping[str, Any], incident: Mapping[str, Any], *, ends: str) -
 
 
 async def send_alertmanager(
-    client: httpx2.AsyncClient, peers: Sequence[str], bodies: Sequence[Mapping[str, Any]], *, now: datetime
+    client: httpx2.AsyncClient,
+    peers: Sequence[str],
+    bodies: Sequence[Mapping[str, Any]],
+    *,
+    now: datetime,
+    peer_s: float = PEER_S,
 ) -> Answer:
     """Post to all peers at once. One yes is an arrival: whoever missed it is told again within the minute."""
     content = to_json([alert for body in bodies for alert in alerts_of(body, now=now)])
-    answers: dict[str, Answer] = {}
     async with asyncio.TaskGroup() as group:
-        for number, peer in enumerate(peers):
-            group.create_task(_to_peer(client, peer, content, answers, f"peer {number + 1}"))
-    best = next((answer for answer in answers.values() if answer.ok), None) or next(iter(answers.values()))
-    bad = "; ".join(f"{name}: {answer.status or ''} {answer.text}".strip() for name, answer in answers.items() if not answer.ok)
+        asked = [group.create_task(_to_peer(client, peer, content, peer_s=peer_s)) for peer in peers]
+    answers = [each.result() for each in asked]
+    best = next((answer for answer in answers if answer.ok), answers[0])
+    bad = "; ".join(
+        " ".join(word for word in (f"peer {number}:", str(answer.status or ""), answer.text) if word)
+        for number, answer in enumerate(answers, start=1)
+        if not answer.ok
+    )
     return Answer(ok=best.ok, status=best.status, text=bad or best.text, retry_after=best.retry_after)
 
 
-async def _to_peer(client: httpx2.AsyncClient, peer: str, content: bytes, answers: dict[str, Answer], name: str) -> None:
+async def _to_peer(client: httpx2.AsyncClient, peer: str, content: bytes, *, peer_s: float) -> Answer:
     try:
-        async with asyncio.timeout(PEER_S):
-            answers[name] = await post(client, f"{peer.rstrip('/')}/api/v2/alerts", content, {})
+        async with asyncio.timeout(peer_s):
+            return await post(client, f"{peer.rstrip('/')}/api/v2/alerts", content, {})
     except TimeoutError:
-        answers[name] = Answer(ok=False, text=f"no answer within {PEER_S:g} s")
+        return Answer(ok=False, text=f"no answer within {peer_s:g} s")
     except FAILURES as error:
-        answers[name] = Answer(ok=False, text=f"{type(error).__name__}: {error}")
+        return Answer(ok=False, text=f"{type(error).__name__}: {error}")

@@ -11,8 +11,10 @@ from random import Random
 import structlog
 
 from app.alerts.answer import Answer
+from app.alerts.grouping import join
 from app.alerts.guard import Guard
 from app.alerts.ports import Outbox
+from app.alerts.resend import EVERY_S, Resender
 from app.alerts.sending import ATTEMPT_S, Post, Sender
 from app.alerts.transport import Clients
 from app.clock import Clock
@@ -66,6 +68,7 @@ class Courier:
         sender = self.sender or self._post()
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._resend(sender, stop))
                 while not stop.is_set():
                     for leased in await self._lease():
                         self._held.add(leased.announcement.id)
@@ -80,13 +83,19 @@ class Courier:
         return Post(clients=clients, resolve=self.secrets.resolve, clean=self.redactor.clean)
 
     async def _lease(self) -> list[Leased]:
+        now, room = self.clock.now(), max(0, BATCH - len(self._held))
         try:
-            return await self.outbox.lease(
-                owner=self.owner, now=self.clock.now(), limit=max(0, BATCH - len(self._held)), lease_s=LEASE_S
-            )
+            await self.outbox.merge(now=now, over=self.config().thresholds.group_over, join=join)
+            return await self.outbox.lease(owner=self.owner, now=now, limit=room, lease_s=LEASE_S)
         except BandwatchError as error:
             log.warning("outbox_not_leased", error=str(error))
             return []
+
+    async def _resend(self, sender: Sender, stop: asyncio.Event) -> None:
+        resender = Resender(standing=self.outbox, config=self.config, clock=self.clock)
+        while not stop.is_set():
+            await resender.once(sender)
+            await _pause(EVERY_S, stop)
 
     async def _deliver(self, sender: Sender, leased: Leased) -> None:
         message = leased.announcement

@@ -78,6 +78,8 @@ def title_of(body: Mapping[str, Any]) -> str:
     what = str(body.get("type", "")).removeprefix("incident.").replace(".", " ")
     if not incident:
         return f"Bandwatch: {what}"
+    if group := body["data"].get("group"):
+        return f"[{incident['severity']}] {group['provider']}: {group['size']} incidents, {what}"
     return f"[{incident['severity']}] {incident['target']}: {str(incident['rule']).replace('_', ' ')}, {what}"
 
 
@@ -85,5 +87,6 @@ def text_of(body: Mapping[str, Any]) -> str:
     """The summary, the verdict in words, and where to read on."""
     data = body.get("data", {})
     verdict, links = data.get("verdict") or {}, data.get("links") or {}
-    lines = [data.get("summary"), verdict.get("explanation"), links.get("incident")]
+    explanation = None if data.get("group") else verdict.get("explanation")
+    lines = [data.get("summary"), explanation, links.get("incident")]
     return "\n".join(dict.fromkeys(str(line) for line in lines if line)) or title_of(body)

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.verdict.outbox import Attempt, Leased
 
+Join = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]]
 
-class Outbox(Protocol):
+
+class Standing(Protocol):
+    """What has been said and still stands."""
+
+    async def standing(self, channel: str, *, ended_since: datetime) -> list[Mapping[str, Any]]:
+        """The last body said to a channel of each incident that is open, or ended after `ended_since`."""
+        ...
+
+
+class Outbox(Standing, Protocol):
     """The alert outbox; of one (incident, channel) it gives out only the oldest that is pending."""
+
+    async def merge(self, *, now: datetime, over: int, join: Join) -> int:
+        """Unite or let go what waited for its group."""
+        ...
 
     async def lease(self, *, owner: str, now: datetime, limit: int, lease_s: float) -> list[Leased]:
         """Take due announcements for a while."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.alerts.alertmanager import send_alertmanager
 from app.alerts.answer import FAILURES, Answer, excerpt
@@ -24,6 +24,10 @@ class Sender(Protocol):
 
     async def send(self, channel: Channel, message: Announcement, *, now: datetime) -> Answer:
         """Never raises for what the receiver does."""
+        ...
+
+    async def resend(self, channel: Channel, bodies: Sequence[Mapping[str, Any]], *, now: datetime) -> Answer:
+        """Post to an Alertmanager again what still stands. Never raises for what it does."""
         ...
 
     async def aclose(self) -> None:
@@ -50,17 +54,29 @@ class Post:
 
     async def send(self, channel: Channel, message: Announcement, *, now: datetime) -> Answer:
         """One attempt. Never raises for what the receiver does."""
+        return await self._bounded(lambda: self._send(channel, message, now))
+
+    async def resend(self, channel: Channel, bodies: Sequence[Mapping[str, Any]], *, now: datetime) -> Answer:
+        """Post to an Alertmanager again what still stands. Never raises for what it does."""
+        return await self._bounded(
+            lambda: send_alertmanager(self.clients.client(channel), self._urls(channel), bodies, now=now)
+        )
+
+    async def _bounded(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
         try:
             async with asyncio.timeout(self.attempt_s):
-                answer = await self._send(channel, message, now)
+                answer = await attempt()
         except TimeoutError:
             answer = Answer(ok=False, text=f"no answer within {self.attempt_s:g} s")
         except FAILURES as error:
             answer = Answer(ok=False, text=f"{type(error).__name__}: {error}")
         return answer.cleaned(lambda text: excerpt(text, self.clean))
 
+    def _urls(self, channel: Channel) -> tuple[str, ...]:
+        return tuple(self.resolve(url) if isinstance(url, SecretRef) else url for url in channel.urls)
+
     async def _send(self, channel: Channel, message: Announcement, now: datetime) -> Answer:
-        urls = tuple(self.resolve(url) if isinstance(url, SecretRef) else url for url in channel.urls)
+        urls = self._urls(channel)
         match channel.kind:
             case ChannelKind.WEBHOOK:
                 secrets = tuple(map(self.resolve, channel.secrets))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import and_, exists, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage import tables
 from app.storage.database import Database
+from app.storage.merging import Join, merge
+from app.verdict.model import IncidentState
 from app.verdict.outbox import Announcement, Attempt, DeliveryState, Leased
 
 
@@ -42,10 +45,29 @@ class Outbox:
         async with self.database.write() as connection:
             await add(connection, announcements)
 
+    async def merge(self, *, now: datetime, over: int, join: Join) -> int:
+        """Unite or let go what waited for its group; returns how many announcements became part of another."""
+        async with self.database.write() as connection:
+            return await merge(connection, now=now, over=over, join=join)
+
+    async def standing(self, channel: str, *, ended_since: datetime) -> list[Mapping[str, Any]]:
+        """What was last said to a channel of each incident that is open, or that ended after `ended_since`."""
+        o, i = tables.outbox, tables.incidents
+        query = (
+            select(o.c.body)
+            .join_from(o, i, i.c.id == o.c.incident_id)
+            .where(o.c.channel == channel, or_(i.c.state == IncidentState.OPEN, i.c.resolved_at > ended_since))
+            .ext(distinct_on(o.c.incident_id))
+            .order_by(o.c.incident_id, o.c.seq.desc())
+        )
+        async with self.database.read() as connection:
+            return list((await connection.execute(query)).scalars())
+
     async def lease(self, *, owner: str, now: datetime, limit: int, lease_s: float) -> list[Leased]:
         """Take up to `limit` due announcements for `lease_s` seconds; nobody else gets them meanwhile.
 
-        Order: of one (incident, channel), only the oldest that is pending can be taken.
+        Order: of one (incident, channel), only the oldest that is pending can be taken. What still waits for its group, or
+        became part of another announcement, cannot.
         """
         o, earlier = tables.outbox, tables.outbox.alias("earlier")
         blocked = exists().where(
@@ -60,6 +82,7 @@ class Outbox:
                 o.c.state == DeliveryState.PENDING,
                 o.c.next_at <= now,
                 or_(o.c.leased_until.is_(None), o.c.leased_until <= now),
+                or_(o.c.group_key.is_(None), o.c.merged_into == o.c.id),
                 ~blocked,
             )
             .order_by(o.c.seq)
@@ -116,18 +139,7 @@ class Outbox:
         o = tables.outbox
         async with self.database.write() as connection:
             done = await connection.execute(
-                update(o)
-                .where(o.c.id == announcement_id)
-                .values(
-                    state=DeliveryState.PENDING,
-                    created_at=now,
-                    next_at=now,
-                    attempts=0,
-                    lease_owner=None,
-                    leased_until=None,
-                    finished_at=None,
-                )
-                .returning(o.c.id)
+                update(o).where(o.c.id == announcement_id).values(**pending_again(now)).returning(o.c.id)
             )
             return done.first() is not None
 
@@ -173,9 +185,30 @@ class Outbox:
             await _note(connection, announcement_id, attempt)
             await connection.execute(
                 update(o)
-                .where(o.c.id == announcement_id)
-                .values(state=state, finished_at=attempt.at, lease_owner=None, leased_until=None)
+                .where(or_(o.c.id == announcement_id, o.c.merged_into == announcement_id))
+                .values(
+                    state=state,
+                    finished_at=attempt.at,
+                    lease_owner=None,
+                    leased_until=None,
+                    attempts=func.greatest(o.c.attempts, 1),
+                )
             )
+
+
+def pending_again(now: datetime) -> dict[str, Any]:
+    """The columns of an announcement that is to be delivered once more: by itself, at once, with a day to do it in."""
+    return {
+        "state": DeliveryState.PENDING,
+        "created_at": now,
+        "next_at": now,
+        "attempts": 0,
+        "lease_owner": None,
+        "leased_until": None,
+        "finished_at": None,
+        "group_key": None,
+        "merged_into": None,
+    }
 
 
 async def _note(connection: AsyncConnection, announcement_id: str, attempt: Attempt) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, text
+from sqlalchemy import Exists, delete, exists, text
 
 from app.storage import tables
 from app.storage.database import Database
 from app.storage.partitions import create_ahead, drop_before
 from app.targets.model import Retention
+from app.verdict.model import IncidentState
 from app.verdict.outbox import DeliveryState
 
 CLAIMS_KEPT = timedelta(days=2)
@@ -30,7 +31,9 @@ async def upkeep(database: Database, *, retention: Retention, now: datetime) -> 
         await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
         await connection.execute(delete(tables.claims).where(tables.claims.c.claimed_at < now - CLAIMS_KEPT))
         finished = tables.outbox.c.finished_at < now - ANNOUNCEMENTS_KEPT
-        await connection.execute(delete(tables.outbox).where(tables.outbox.c.state == DeliveryState.DELIVERED, finished))
+        await connection.execute(
+            delete(tables.outbox).where(tables.outbox.c.state == DeliveryState.DELIVERED, finished, ~_of_open_incident())
+        )
         await connection.execute(text("DELETE FROM pgqueuer_log WHERE created < :before"), {"before": now - QUEUE_LOG_KEPT})
         await connection.execute(text("DELETE FROM pgqueuer_statistics WHERE created < :before"), {"before": now - CLAIMS_KEPT})
         await connection.execute(
@@ -40,3 +43,8 @@ async def upkeep(database: Database, *, retention: Retention, now: datetime) -> 
             delete(tables.recordings).where(tables.recordings.c.kept_at < now - timedelta(seconds=retention.runs_s))
         )
     return days_ahead
+
+
+def _of_open_incident() -> Exists:
+    """What was said of an incident that is still open is said again to Alertmanagers."""
+    return exists().where(tables.incidents.c.id == tables.outbox.c.incident_id, tables.incidents.c.state == IncidentState.OPEN)

@@ -63,8 +63,7 @@ def test_every_file_that_compose_mounts_exists() -> None:
     mounts = [volume for service in services.values() for volume in service.get("volumes", [])]
     sources = {volume.split(":")[0] for volume in mounts if volume.startswith("./")}
     assert sources
-    mounted = sources - {"./deploy/prometheus", "./deploy/alertmanager"}
-    assert [source for source in sorted(mounted) if not (ROOT / source).exists()] == []
+    assert [source for source in sorted(sources) if not (ROOT / source).exists()] == []
 
 
 def test_every_role_has_a_service() -> None:
@@ -109,3 +108,47 @@ def test_every_expression_of_a_dashboard_is_valid(path: Path, tmp_path: Path) ->
     file.write_text(yaml.safe_dump(rules))
     done = subprocess.run([program("promtool"), "check", "rules", file], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+
+
+@pytest.mark.prometheus
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["promtool", "check", "config", "prometheus.yml"],
+        ["promtool", "test", "rules", "tests/targets.yml", "tests/service.yml"],
+        ["amtool", "check-config", "../alertmanager/alertmanager.yml"],
+    ],
+    ids=["prometheus", "rules", "alertmanager"],
+)
+def test_prometheus_and_alertmanager_accept_what_is_deployed(command: list[str]) -> None:
+    done = subprocess.run([program(command[0]), *command[1:]], cwd=PROMETHEUS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "FAILED" not in done.stdout + done.stderr
+
+
+def rules() -> list[dict[str, Any]]:
+    files = sorted((PROMETHEUS / "rules").glob("*.yml"))
+    return [rule for file in files for group in yaml.safe_load(file.read_text())["groups"] for rule in group["rules"]]
+
+
+def test_every_rule_asks_for_metrics_that_exist() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    known = set(re.findall(r"^\| `(bandwatch_\w+)`", page, re.MULTILINE))
+    recorded = {rule["record"] for rule in rules() if "record" in rule}
+    for rule in rules():
+        asked = set(re.findall(r"(?:target:)?\bbandwatch_\w+(?::\w+)*", rule["expr"]))
+        assert {name for name in asked if name not in recorded and name not in known} == set(), rule
+
+
+def test_every_alert_says_how_grave_it_is_where_it_comes_from_and_what_to_do() -> None:
+    alerts = [rule for rule in rules() if "alert" in rule]
+    tested = "".join(path.read_text() for path in (PROMETHEUS / "tests").glob("*.yml"))
+    for rule in alerts:
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+        assert rule["labels"]["source"] == "prometheus"
+        assert set(rule["annotations"]) == {"summary", "description"}
+    assert len({rule["alert"] for rule in alerts}) == len(alerts)
+    assert sum(rule["alert"] in tested for rule in alerts) == len(alerts)

@@ -10,6 +10,7 @@ from sqlalchemy import select, update
 
 from app.errors import NotFoundError
 from app.storage import tables
+from app.storage.outbox import pending_again
 from app.storage.queries.cursors import Page, decode_cursor, encode_cursor, page_of
 from app.storage.queries.session import ReadSession, WriteSession
 from app.verdict.outbox import Attempt, DeliveryState
@@ -92,9 +93,8 @@ async def replay(session: WriteSession, delivery_id: str, *, now: datetime) -> N
         NotFoundError: nobody knows it.
     """
     o = tables.outbox
-    fresh = {"state": DeliveryState.PENDING, "created_at": now, "next_at": now, "attempts": 0, "finished_at": None}
     done = await session.connection.execute(
-        update(o).where(o.c.id == delivery_id).values(**fresh, lease_owner=None, leased_until=None).returning(o.c.seq)
+        update(o).where(o.c.id == delivery_id).values(**pending_again(now)).returning(o.c.seq)
     )
     if done.first() is None:
         raise NotFoundError(f"no delivery '{delivery_id[:80]}'")
