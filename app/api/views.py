@@ -27,6 +27,14 @@ class TtftOut(BaseModel):
     p95: float | None
 
 
+class BaselineOut(BaseModel):
+    """The target's own level of speed, in tokens per second: since when, and what it was before (null: always this)."""
+
+    tps: float
+    before_tps: float | None
+    since: datetime
+
+
 class VerdictOut(BaseModel):
     """What is said of a target at a location, with its evidence; speeds in tokens per second of one stream."""
 
@@ -51,6 +59,7 @@ class VerdictOut(BaseModel):
     checked_at: datetime
     observed_interval: list[float] | None
     ttft_s: TtftOut
+    baseline: BaselineOut | None
 
     @classmethod
     def of(cls, verdict: Verdict) -> VerdictOut:

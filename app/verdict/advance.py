@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from app.measurement.model import Outcome
 from app.measurement.window import Sample
 from app.targets.model import Target, Thresholds
 from app.verdict.body import summary
 from app.verdict.evidence import kind_of
-from app.verdict.model import Advance, Change, ChangeKind, Incident, IncidentState, Severity, Trail, Verdict
+from app.verdict.model import Advance, Change, ChangeKind, Incident, IncidentState, Severity, State, Trail, Verdict
 from app.verdict.outbox import Past
 from app.verdict.trail import STATE_RULES, closes, is_taken, opens, severity_now, take
 
@@ -23,6 +23,8 @@ CONFIG_RULES = ("auth", "not_found", "bad_request", "quota", "budget")
 """Ours to fix: they never count against the provider."""
 CONFIG_RUNS = 2
 """Runs in a row with the same configuration fault before it is announced."""
+REGIME_SLACK = timedelta(hours=6)
+"""A new level begins this long before its incident at most; an old one is 8 hours old before it can be missed."""
 _SERVED = frozenset({Outcome.OK, Outcome.CONTENT_FILTER, Outcome.TRUNCATED, Outcome.STALLED, Outcome.EMPTY})
 
 
@@ -97,7 +99,7 @@ def _follow_windows(step: _Step, trail: Trail, open_incidents: Sequence[Incident
             if (severity := opens(rule, trail, thresholds)) is not None:
                 yield step.open(rule, severity)
         elif closes(rule, trail, thresholds):
-            yield step.resolve(incident, "recovered")
+            yield step.resolve(incident, "settled_at_new_level" if _settled(incident, step.verdict) else "recovered")
         elif (severity := severity_now(rule, trail, thresholds, incident.severity)) is not incident.severity:
             yield step.change(ChangeKind.UPDATED, replace(incident, severity=severity))
 
@@ -112,6 +114,12 @@ def _follow_runs(step: _Step, samples: Sequence[Sample], open_incidents: Sequenc
                 yield step.open(rule, Severity.WARNING)
         elif told and told[-1] != rule and told[-1] in {"served", "budget"}:
             yield step.resolve(incident, "recovered")
+
+
+def _settled(incident: Incident, verdict: Verdict) -> bool:
+    """Does the slow-down that opened this incident now count as the target's own level, so that nothing has recovered?"""
+    since = verdict.baseline_since
+    return incident.rule == State.REGRESSED and since is not None and since > incident.opened_at - REGIME_SLACK
 
 
 def _tell(sample: Sample) -> str | None:

@@ -38,7 +38,7 @@ def rfc3339(at: datetime) -> str:
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """The verdict object of the contract, with the interval of the observed speed and TTFT beside it."""
+    """The verdict object of the contract, with the observed interval, TTFT and the target's own level beside it."""
     return {
         "target": verdict.target,
         "location": verdict.location,
@@ -61,6 +61,9 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
         "checked_at": rfc3339(verdict.checked_at),
         "observed_interval": _pair(verdict.observed_low, verdict.observed_high),
         "ttft_s": {"p50": verdict.ttft_p50_s, "p95": verdict.ttft_p95_s},
+        "baseline": None
+        if verdict.baseline_since is None
+        else {"tps": verdict.baseline, "before_tps": verdict.baseline_before, "since": rfc3339(verdict.baseline_since)},
     }
 
 

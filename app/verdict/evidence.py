@@ -93,14 +93,24 @@ def gather(samples: Iterable[Sample], *, since: datetime, connection: Connection
     )
 
 
-def reliable_speeds(samples: Iterable[Sample], *, connection: Connection) -> tuple[float, ...]:
-    """The speeds of samples that may be judged, in no order: what a baseline is made of."""
-    return tuple(
-        sample.decode_tps
-        for sample in samples
-        if sample.tps_reliable
-        and sample.decode_tps is not None
-        and not sample.contaminated
-        and sample.outcome is Outcome.OK
-        and sample.connection is connection
-    )
+Point = tuple[datetime, float]
+"""When a figure was measured, and the figure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Older samples of a target, of which those that may be judged make a baseline."""
+
+    samples: tuple[Sample, ...]
+    connection: Connection
+
+    def speeds(self) -> tuple[Point, ...]:
+        """Decode TPS."""
+        return tuple((s.started_at, s.decode_tps) for s in self.samples if s.decode_tps and s.tps_reliable and self._counts(s))
+
+    def first_tokens(self) -> tuple[Point, ...]:
+        """TTFT in seconds."""
+        return tuple((s.started_at, s.ttft_s) for s in self.samples if s.ttft_s and s.ttft_reliable and self._counts(s))
+
+    def _counts(self, sample: Sample) -> bool:
+        return sample.outcome is Outcome.OK and sample.connection is self.connection and not sample.contaminated

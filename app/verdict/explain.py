@@ -30,6 +30,7 @@ def explain(verdict: Verdict, *, evidence: Evidence, target: Target, expectation
         _headline(verdict, evidence),
         _observed(verdict),
         _compared(verdict, target, expectation),
+        _moved(verdict),
         _first_token(verdict, target, expectation),
         *_because(verdict, evidence, expectation),
         f"Good enough for {' and '.join(_WORDS[name] for name in verdict.fit_for)}." if verdict.fit_for else "",
@@ -95,6 +96,14 @@ def _compared(verdict: Verdict, target: Target, expectation: Expectation | None)
             return f"That is {share} expected of {_deployment(target, expectation)}{ceiling}."
 
 
+def _moved(verdict: Verdict) -> str:
+    if verdict.baseline is None or verdict.baseline_before is None or verdict.baseline_since is None:
+        return ""
+    way = "fell" if verdict.baseline < verdict.baseline_before else "rose"
+    day = verdict.baseline_since.date().isoformat()
+    return f"Its own level {way} from {tps(verdict.baseline_before)} to {tps(verdict.baseline)} tokens/s on {day}."
+
+
 def _deployment(target: Target, expectation: Expectation | None) -> str:
     if expectation is None or expectation.hardware is None:
         return "this deployment"
@@ -112,6 +121,8 @@ def _first_token(verdict: Verdict, target: Target, expectation: Expectation | No
         parts.append(f"and more than one call in twenty takes over the {format_duration(target.slo.ttft_p95_s)} promised")
     if "ttft_far_over_expected" in verdict.reasons and expectation is not None and expectation.prefill_s is not None:
         parts.append(f"while reading the prompt should take {format_duration(expectation.prefill_s[1])} at most")
+    if "first_token_later_than_own_past" in verdict.reasons:
+        parts.append("far later than in its own past")
     return ", ".join(parts) + "."
 
 

@@ -11,12 +11,11 @@ from statistics import median
 
 from app.expectation.model import Basis, Confidence, Expectation
 from app.targets.model import Slo, Thresholds
-from app.verdict.evidence import Evidence
+from app.verdict.baseline import Level, own_level
+from app.verdict.evidence import Evidence, History
 from app.verdict.model import Interval, Severity, State
 from app.verdict.statistics import exceeds_share
 
-BASELINE_FROM = 20
-"""Samples before a target's own history is an expectation."""
 SLACK_S = 1.0
 """TTFT that gateways and queues may add to the longest expected one before it is called slow."""
 
@@ -52,6 +51,9 @@ class Standards:
     physics: Reference | None = None
     promise: Reference | None = None
     history: Reference | None = None
+    level: Level | None = None
+    """The target's own level of speed, behind `history`."""
+    past: History | None = None
     slo: Slo | None = None
     ttft_expected_s: float | None = None
     """The longest prefill that is expected, without the network."""
@@ -71,18 +73,24 @@ class Finding:
 
 
 def standards(
-    *, expectation: Expectation | None, slo: Slo | None, baseline: tuple[float, ...], thresholds: Thresholds
+    *,
+    expectation: Expectation | None,
+    slo: Slo | None,
+    past: History,
+    thresholds: Thresholds,
 ) -> Standards:
-    """What to hold a window against, from what is known; `baseline` are reliable speeds of the target's past."""
+    """What to hold a window against, from what is known."""
     physics = reference_of(expectation) if expectation is not None else None
     promise = _point(Basis.SLO, slo.tps_p50, Confidence.HIGH) if slo is not None and slo.tps_p50 is not None else None
-    history = _point(Basis.BASELINE, median(baseline), Confidence.MEDIUM) if len(baseline) >= BASELINE_FROM else None
+    level = own_level(past.speeds())
     prefill = expectation.prefill_s if expectation is not None else None
     return Standards(
         thresholds=thresholds,
         physics=physics,
         promise=promise,
-        history=history,
+        history=None if level is None else _point(Basis.BASELINE, level.value, Confidence.MEDIUM),
+        level=level,
+        past=past,
         slo=slo,
         ttft_expected_s=None if prefill is None else prefill[1],
         ttft_flags=expectation is not None and expectation.confidence is not Confidence.LOW and expectation.fits is not False,
@@ -187,17 +195,36 @@ def _slow_first_token(evidence: Evidence, _speed: Interval | None, hold: Standar
         longest = hold.ttft_expected_s + (median(evidence.round_trips) if evidence.round_trips else 0.0)
         if typical > at.slow_first_token_above * longest and typical > longest + SLACK_S:
             reasons.append("ttft_far_over_expected")
+    if _later_than_its_past(typical, hold):
+        reasons.append("first_token_later_than_own_past")
     if not reasons:
         return None
-    basis = Basis.SLO if "slo_ttft_missed" in reasons else None
+    basis = {"slo_ttft_missed": Basis.SLO, "first_token_later_than_own_past": Basis.BASELINE}.get(reasons[0])
     return Finding(state=State.SLOW_FIRST_TOKEN, severity=severity, reasons=tuple(reasons), basis=basis)
 
 
+def _later_than_its_past(typical: float, hold: Standards) -> bool:
+    """The same factor and slack, over the target's own level of TTFT, and outside of its ordinary range.
+
+    The level is looked for only where the slack does not already say no.
+    """
+    if typical <= SLACK_S or hold.past is None or (level := own_level(hold.past.first_tokens())) is None:
+        return False
+    return typical > max(hold.thresholds.slow_first_token_above * level.value, level.value + SLACK_S, level.high)
+
+
 def _regressed(_evidence: Evidence, speed: Interval | None, hold: Standards) -> Finding | None:
-    """Clearly slower than its own past: the median by a factor, and the whole interval of it below the past's median."""
-    past = hold.history
-    if speed is None or past is None or speed.value >= hold.thresholds.regressed_below * past.low:
+    """Clearly slower than its own past: the median by a factor and below the ordinary range of that past, and the whole
+    interval of it below the past's median. Where physics has no say, far below is as bad as far below physics.
+    """
+    past, level = hold.history, hold.level
+    if speed is None or past is None or level is None:
         return None
-    if speed.high is not None and speed.high >= past.low:
+    if speed.value >= min(hold.thresholds.regressed_below * level.value, level.low):
         return None
-    return Finding(state=State.REGRESSED, severity=Severity.WARNING, reasons=("slower_than_own_past",), reference=past)
+    if speed.high is not None and speed.high >= level.value:
+        return None
+    alone = hold.physics is None or not hold.physics.flags
+    red = alone and speed.value < hold.thresholds.red_below * level.value
+    severity = Severity.CRITICAL if red else Severity.WARNING
+    return Finding(state=State.REGRESSED, severity=severity, reasons=("slower_than_own_past",), reference=past)

@@ -12,7 +12,7 @@ from statistics import median
 
 from app.expectation.model import Confidence, Expectation
 from app.targets.model import FitFor, Target, Thresholds
-from app.verdict.evidence import Evidence, gather, reliable_speeds
+from app.verdict.evidence import Evidence, History, gather
 from app.verdict.explain import explain
 from app.verdict.findings import Finding, Reference, Standards, findings, standards
 from app.verdict.fit import fit
@@ -47,8 +47,8 @@ def judge(
     window_s = thresholds.window_for(target.every_s)
     since = now - timedelta(seconds=window_s)
     evidence = gather(past.samples, since=since, connection=target.connection)
-    baseline = reliable_speeds(past.baseline, connection=target.connection)
-    hold = standards(expectation=expectation, slo=target.slo, baseline=baseline, thresholds=thresholds)
+    before = History(samples=past.baseline, connection=target.connection)
+    hold = standards(expectation=expectation, slo=target.slo, past=before, thresholds=thresholds)
     speed = _speed(evidence, thresholds)
     missing = _missing(target, past, evidence, now)
     found = _unknown(missing) if missing is not None else _decide(evidence, speed, hold)
@@ -77,6 +77,9 @@ def judge(
         fit_for=() if found.state in {State.UNAVAILABLE, State.UNKNOWN} else fit(evidence, speed, fit_for, thresholds),
         ttft_p50_s=median(evidence.ttfts) if len(evidence.ttfts) >= MEDIAN_FROM else None,
         ttft_p95_s=percentile_95(evidence.ttfts),
+        baseline=None if hold.level is None else hold.level.value,
+        baseline_before=None if hold.level is None else hold.level.before,
+        baseline_since=None if hold.level is None else hold.level.since,
     )
     verdict = _compared(verdict, reference, hold.physics)
     return explain(verdict, evidence=evidence, target=target, expectation=expectation)
@@ -148,7 +151,7 @@ def _side_reasons(
     found: Finding, evidence: Evidence, speed: Interval | None, hold: Standards, expectation: Expectation | None
 ) -> tuple[str, ...]:
     """What a reader should know beside the finding, as codes."""
-    physics = hold.physics
+    physics, level = hold.physics, hold.level
     ratio = None if speed is None or physics is None else physics.ratio(speed.value)
     blamed = {"against", "ok"}
     reasons = {
@@ -158,6 +161,8 @@ def _side_reasons(
         "low_confidence": expectation is not None and expectation.confidence is Confidence.LOW,
         "does_not_fit_memory": expectation is not None and expectation.fits is False,
         "no_expectation": physics is None and hold.promise is None and hold.history is None,
+        "own_level_fell": level is not None and level.before is not None and level.value < level.before,
+        "own_level_rose": level is not None and level.before is not None and level.value > level.before,
         "some_failures": evidence.against > 0,
         "contaminated_samples_left_out": evidence.contaminated > 0,
         "unreliable_samples_left_out": evidence.unreliable > 0,

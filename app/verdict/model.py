@@ -70,6 +70,11 @@ class Verdict:
     fit_for: tuple[str, ...] = ()
     ttft_p50_s: float | None = None
     ttft_p95_s: float | None = None
+    baseline: float | None = None
+    """The target's own level of speed."""
+    baseline_before: float | None = None
+    """The level before it, where the history shows another."""
+    baseline_since: datetime | None = None
 
 
 class IncidentState(StrEnum):

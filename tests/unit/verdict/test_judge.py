@@ -217,7 +217,7 @@ def test_a_first_token_far_beyond_physics_is_slow() -> None:
 
 
 def test_slower_than_its_own_past_is_regressed() -> None:
-    past = {"baseline": tuple(a_sample(100.0, ago_s=90_000 + i) for i in range(20))}
+    past = {"baseline": tuple(a_sample(100.0, ago_s=90_000 + 5000 * i) for i in range(20))}
     slower = verdict_of(speeds(*[69.0] * 6), past=past)
     assert (slower.state, slower.severity, slower.basis, slower.ratio) == (
         State.REGRESSED,
@@ -235,7 +235,7 @@ def test_slower_than_its_own_past_is_regressed() -> None:
 
 
 def test_the_first_finding_names_the_verdict_and_the_others_are_reasons() -> None:
-    past = {"baseline": tuple(a_sample(500.0, ago_s=90_000 + i) for i in range(20))}
+    past = {"baseline": tuple(a_sample(500.0, ago_s=90_000 + 5000 * i) for i in range(20))}
     verdict = verdict_of(speeds(*[20.0] * 6, ttft_s=5.0), past=past, expectation=an_expectation())
     assert verdict.state is State.BELOW_EXPECTATION
     assert {"also_slow_first_token", "also_regressed", "host_memory_spill_fits"} <= set(verdict.reasons)
@@ -373,6 +373,21 @@ def test_every_verdict_is_consistent_with_its_evidence(drawn: list[Sample], phys
         assert verdict.ratio == verdict.observed / verdict.expected
     assert verdict.explanation[-1] in ".?"
     assert len(set(verdict.reasons)) == len(verdict.reasons)
+
+
+@given(
+    st.lists(st.floats(0.5, 2000.0), max_size=40),
+    expectations,
+    st.floats(181.0, 1e6),
+    st.sampled_from([None, Slo(ttft_p95_s=0.5, tps_p50=100.0)]),
+)
+def test_a_target_without_fresh_data_is_never_ok_whatever_is_known_of_it(
+    speeds_once: list[float], physics: object, ago_s: float, slo: Slo | None
+) -> None:
+    old = tuple(a_sample(value, ago_s=ago_s + 3600.0 * index) for index, value in enumerate(speeds_once))
+    elsewhere = {"fra": speeds(*[100.0] * 9)}
+    verdict = verdict_of(old, expectation=physics, target=a_target(slo=slo), past={"baseline": old, "locations": elsewhere})
+    assert (verdict.state, verdict.severity, verdict.fit_for) == (State.UNKNOWN, Severity.NONE, ())
 
 
 @given(samples, st.floats(1.0, 1000.0), st.floats(1.01, 3.0))
