@@ -33,13 +33,16 @@ _HONOURS_RETRY_AFTER = frozenset({429, 503})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of one attempt. `retry_after`: the receiver's own word; `gone`: it never wants to hear from us again."""
+    """What came of one attempt. `retry_after`: the receiver's own word; `gone`: it never wants to hear from us again;
+    `hopeless`: there is nobody to try again with.
+    """
 
     ok: bool
     status: int | None = None
     text: str = ""
     retry_after: str | None = None
     gone: bool = False
+    hopeless: bool = False
 
     def cleaned(self, clean: Callable[[str], str]) -> Answer:
         """The same with a text that may be kept."""

@@ -26,8 +26,8 @@ class Outbox(Standing, Protocol):
         """Unite or let go what waited for its group."""
         ...
 
-    async def lease(self, *, owner: str, now: datetime, limit: int, lease_s: float) -> list[Leased]:
-        """Take due announcements for a while."""
+    async def lease(self, *, owner: str, now: datetime, limit: int, lease_s: float, running: Mapping[str, int]) -> list[Leased]:
+        """Take up to `limit` due announcements of each channel, less those that are running to it."""
         ...
 
     async def delivered(self, announcement_id: str, attempt: Attempt) -> None:

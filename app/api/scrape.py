@@ -78,7 +78,7 @@ def _service(services: Services, state: StateNow) -> Service:
     return Service(
         incidents_open=state.incidents_open,
         ticks=state.ticks,
-        notifications=_notifications(state),
+        notifications=state.notifications,
         last_tick_at=state.walked_at,
         lateness_s=max(_stats(state, "last_lateness_s"), default=None),
         in_flight=int(sum(in_flight)) if in_flight else None,
@@ -87,20 +87,6 @@ def _service(services: Services, state: StateNow) -> Service:
         dead_letters=sum(n for (_, kind), n in state.deliveries.items() if kind is DeliveryState.DEAD),
         partitions_ahead=state.partitions_ahead,
     )
-
-
-def _notifications(state: StateNow) -> dict[tuple[str, str], int]:
-    """(channel, result) -> attempts: all that are kept but the last of each delivered or dead announcement were retried."""
-    found: dict[tuple[str, str], int] = {}
-    for channel, attempts in state.attempts.items():
-        delivered = state.deliveries.get((channel, DeliveryState.DELIVERED), 0)
-        dead = state.deliveries.get((channel, DeliveryState.DEAD), 0)
-        found |= {
-            (channel, "delivered"): delivered,
-            (channel, "dead"): dead,
-            (channel, "retried"): max(0, attempts - delivered - dead),
-        }
-    return found
 
 
 def _stats(state: StateNow, key: str) -> list[float]:

@@ -132,6 +132,7 @@ class Roles:
         watch = Watch(
             incidents=Incidents(database=core.database),
             processes=Processes(database=core.database),
+            outbox=Outbox(database=core.database),
             config=lambda: core.holder.current,
             clock=core.clock,
             new_id=new_id,

@@ -12,6 +12,7 @@ import structlog
 from app.alerts.tending import Tender
 from app.clock import Clock
 from app.storage.incidents import Incidents
+from app.storage.outbox import Outbox
 from app.storage.processes import Beat, Processes
 from app.targets.model import Config
 from app.verdict.model import Incident, Verdict
@@ -54,12 +55,13 @@ class Watch:
     """One `look()` every few seconds.
 
     Args:
-        incidents, processes: what is open, and who is alive.
+        incidents, processes, outbox: what is open, who is alive, which channels take nothing.
         config: as it is now.
     """
 
     incidents: Incidents
     processes: Processes
+    outbox: Outbox
     config: Callable[[], Config]
     clock: Clock
     new_id: Callable[[], str]
@@ -74,8 +76,11 @@ class Watch:
                 await self._tend(incident, verdict)
         in_trouble = {incident.location for incident, _ in standing if incident.rule == "monitor"}
         beats = await self.processes.alive(now=self.clock.now())
-        for location in sorted(in_trouble | self._watched()):
-            trouble = trouble_of(beats, location)
+        places = {place: trouble_of(beats, place) for place in self._watched()}
+        channels = await self.outbox.channel_troubles(now=self.clock.now())
+        places |= {f"channel:{name}": trouble for name, trouble in channels.items() if name in self.config().channels}
+        for location in sorted({*in_trouble, *places}):
+            trouble = places.get(location)
             if self._lasts(location, trouble) and (trouble is None) == (location in in_trouble):
                 await self._turn(location, trouble)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import and_, exists, func, or_, select, update
+import msgspec
+from sqlalchemy import and_, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -16,6 +18,35 @@ from app.storage.database import Database
 from app.storage.merging import Join, merge
 from app.verdict.model import IncidentState
 from app.verdict.outbox import Announcement, Attempt, DeliveryState, Leased
+
+FAILING_S = 900.0
+FAILING_TRIES = 3
+_LEASE = text("""
+UPDATE outbox SET lease_owner = :owner, leased_until = :until, attempts = attempts + 1
+WHERE seq IN (
+  SELECT free.seq
+  FROM (SELECT DISTINCT channel FROM outbox WHERE state = 'pending') AS c
+  CROSS JOIN LATERAL (
+    SELECT o.seq FROM outbox o
+    WHERE o.channel = c.channel AND o.state = 'pending' AND o.next_at <= :now
+      AND (o.leased_until IS NULL OR o.leased_until <= :now)
+      AND (o.group_key IS NULL OR o.merged_into = o.id)
+      AND NOT EXISTS (
+        SELECT 1 FROM outbox earlier
+        WHERE earlier.state = 'pending' AND earlier.channel = o.channel AND earlier.incident_id = o.incident_id
+          AND earlier.seq < o.seq
+      )
+    ORDER BY o.seq
+    LIMIT greatest(0, :each - coalesce((CAST(:running AS jsonb) ->> c.channel)::integer, 0))
+    FOR UPDATE SKIP LOCKED
+  ) AS free
+)
+RETURNING seq, id, channel, type, body::text AS body, incident_id, created_at, attempts
+""")
+_COUNT = text("""
+INSERT INTO delivery_counts VALUES (:channel, :result, 1)
+ON CONFLICT (channel, result) DO UPDATE SET n = delivery_counts.n + 1
+""")
 
 
 async def add(connection: AsyncConnection, announcements: Sequence[Announcement]) -> None:
@@ -63,49 +94,32 @@ class Outbox:
         async with self.database.read() as connection:
             return list((await connection.execute(query)).scalars())
 
-    async def lease(self, *, owner: str, now: datetime, limit: int, lease_s: float) -> list[Leased]:
-        """Take up to `limit` due announcements for `lease_s` seconds; nobody else gets them meanwhile.
+    async def lease(
+        self, *, owner: str, now: datetime, limit: int, lease_s: float, running: Mapping[str, int] = MappingProxyType({})
+    ) -> list[Leased]:
+        """Take up to `limit` due announcements of each channel, less those that are `running` to it, for `lease_s` seconds;
+        nobody else gets them meanwhile.
 
         Order: of one (incident, channel), only the oldest that is pending can be taken. What still waits for its group, or
         became part of another announcement, cannot.
         """
-        o, earlier = tables.outbox, tables.outbox.alias("earlier")
-        blocked = exists().where(
-            earlier.c.state == DeliveryState.PENDING,
-            earlier.c.channel == o.c.channel,
-            earlier.c.incident_id == o.c.incident_id,
-            earlier.c.seq < o.c.seq,
-        )
-        free = (
-            select(o.c.seq)
-            .where(
-                o.c.state == DeliveryState.PENDING,
-                o.c.next_at <= now,
-                or_(o.c.leased_until.is_(None), o.c.leased_until <= now),
-                or_(o.c.group_key.is_(None), o.c.merged_into == o.c.id),
-                ~blocked,
-            )
-            .order_by(o.c.seq)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
-        )
         until = now + timedelta(seconds=lease_s)
+        known = {
+            "owner": owner,
+            "now": now,
+            "until": until,
+            "each": limit,
+            "running": msgspec.json.encode(dict(running)).decode(),
+        }
         async with self.database.write() as connection:
-            rows = (
-                await connection.execute(
-                    update(o)
-                    .where(o.c.seq.in_(free))
-                    .values(lease_owner=owner, leased_until=until, attempts=o.c.attempts + 1)
-                    .returning(o.c.seq, o.c.id, o.c.channel, o.c.type, o.c.body, o.c.incident_id, o.c.created_at, o.c.attempts)
-                )
-            ).all()
+            rows = (await connection.execute(_LEASE, known)).all()
         return [
             Leased(
                 announcement=Announcement(
                     id=row.id,
                     channel=row.channel,
                     type=row.type,
-                    body=row.body,
+                    body=msgspec.json.decode(row.body),
                     incident_id=row.incident_id,
                     created_at=row.created_at,
                 ),
@@ -128,11 +142,13 @@ class Outbox:
         o = tables.outbox
         async with self.database.write() as connection:
             await _note(connection, announcement_id, attempt)
-            await connection.execute(
+            put_off = await connection.execute(
                 update(o)
                 .where(o.c.id == announcement_id, o.c.state == DeliveryState.PENDING)
                 .values(next_at=at, lease_owner=None, leased_until=None)
+                .returning(o.c.channel)
             )
+            await _count(connection, put_off.scalar(), "retried")
 
     async def replay(self, announcement_id: str, *, now: datetime) -> bool:
         """Make a dead or delivered announcement pending again, under the same id; False when nobody knows it."""
@@ -179,21 +195,45 @@ class Outbox:
             dead = (await connection.execute(select(func.count()).where(o.c.state == DeliveryState.DEAD))).scalar_one()
         return oldest, dead
 
-    async def _finish(self, announcement_id: str, attempt: Attempt, state: DeliveryState) -> None:
+    async def channel_troubles(self, *, now: datetime) -> Mapping[str, str]:
+        """Channel -> `channel_disabled` or `channel_fails`, of those that take nothing: an announcement has waited for
+        `FAILING_S` and was tried `FAILING_TRIES` times.
+        """
         o = tables.outbox
+        waiting = (
+            select(o.c.channel)
+            .where(
+                o.c.state == DeliveryState.PENDING,
+                o.c.attempts >= FAILING_TRIES,
+                o.c.created_at <= now - timedelta(seconds=FAILING_S),
+            )
+            .distinct()
+        )
+        async with self.database.read() as connection:
+            failing = dict.fromkeys((await connection.execute(waiting)).scalars(), "channel_fails")
+            disabled = (await connection.execute(select(tables.disabled_channels.c.name))).scalars()
+            return {**failing, **dict.fromkeys(disabled, "channel_disabled")}
+
+    async def _finish(self, announcement_id: str, attempt: Attempt, state: DeliveryState) -> None:
+        """What the receiver said yes to is delivered, whoever else gave it up; nothing else is finished twice."""
+        o = tables.outbox
+        done = {"state": state, "finished_at": attempt.at, "lease_owner": None, "leased_until": None}
+        over = {DeliveryState.DELIVERED, state}
         async with self.database.write() as connection:
             await _note(connection, announcement_id, attempt)
-            await connection.execute(
+            finished = await connection.execute(
                 update(o)
-                .where(or_(o.c.id == announcement_id, o.c.merged_into == announcement_id))
-                .values(
-                    state=state,
-                    finished_at=attempt.at,
-                    lease_owner=None,
-                    leased_until=None,
-                    attempts=func.greatest(o.c.attempts, 1),
-                )
+                .where(or_(o.c.id == announcement_id, o.c.merged_into == announcement_id), o.c.state.not_in(over))
+                .values(**done, attempts=func.greatest(o.c.attempts, 1))
+                .returning(o.c.id, o.c.channel)
             )
+            channel = next((row.channel for row in finished.all() if row.id == announcement_id), None)
+            await _count(connection, channel, state)
+
+
+async def _count(connection: AsyncConnection, channel: str | None, result: str) -> None:
+    if channel is not None:
+        await connection.execute(_COUNT, {"channel": channel, "result": str(result)})
 
 
 def pending_again(now: datetime) -> dict[str, Any]:

@@ -119,6 +119,7 @@ delivery_attempts = _table(
     latency_s=DOUBLE_PRECISION(),
     response=Text(),
 )
+delivery_counts = _table("delivery_counts", channel=Text(), result=Text(), n=BigInteger())
 disabled_channels = _table("disabled_channels", name=Text(), at=_time, reason=Text())
 budgets = _table("budgets", scope=Text(), day=Date(), tokens=BigInteger(), usd=Float())
 claims = _table("claims", due_at=_time, target=Text(), location=Text(), owner=Text(), claimed_at=_time, attempts=Integer())

@@ -60,12 +60,21 @@ def orphans(incidents: Iterable[Incident], *, watched: Callable[[str, str], str 
     return tuple((incident, reason) for incident, reason in found if reason is not None)
 
 
+_WORDS = {
+    "no_network": "its network is down, so providers cannot be judged",
+    "loop_late": "its event loop is late, so its measurements are spoiled; give it a core of its own, or fewer targets",
+    "no_worker": "no worker has been heard of, so nothing is probed; start one for this location",
+    "channel_fails": "it has taken no announcement for a while; look at its deliveries",
+    "channel_disabled": "its receiver answered 410 Gone, so it is disabled; test it or replace it to use it again",
+}
+"""Reason codes of the monitor's own trouble, in words that help."""
+
+
 def watch_monitor(
     *, location: str, trouble: str | None, opened: Incident | None, now: datetime, new_id: Callable[[], str]
 ) -> Change | None:
-    """The monitor's own incident at a location: one while its network or its loop is in trouble, none of any provider.
-
-    `trouble` is a reason code such as `no_network` or `loop_late`; None is healthy.
+    """The monitor's own incident at a location, or at a channel (`channel:NAME`): one while it is in trouble, none of any
+    provider. `trouble` is a reason code of `_WORDS`; None is healthy.
     """
     verdict = silent_verdict(MONITOR, location, reason=trouble or "recovered", now=now)
     if trouble is not None and opened is None:
@@ -80,7 +89,7 @@ def watch_monitor(
             state=IncidentState.OPEN,
             opened_at=now,
             updated_at=now,
-            summary=f"The monitor at {location} is in trouble: {trouble.replace('_', ' ')}. Providers are not judged now.",
+            summary=f"The monitor at {location} is in trouble: {_WORDS.get(trouble, trouble)}.",
         )
         return Change(kind=ChangeKind.OPENED, incident=incident, verdict=verdict, at=now, summary=incident.summary)
     if trouble is None and opened is not None:

@@ -41,8 +41,8 @@ class StateNow:
     ticks: Mapping[str, int] = field(default_factory=dict)
     processes: tuple[ProcessRow, ...] = ()
     deliveries: Mapping[tuple[str, DeliveryState], int] = field(default_factory=dict)
-    attempts: Mapping[str, int] = field(default_factory=dict)
-    """Channel -> attempts at delivery that are kept."""
+    notifications: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(channel, result) -> attempts at delivery, ever; results are delivered, retried, dead."""
     oldest_pending_at: datetime | None = None
     partitions_ahead: int = 0
     queue_oldest_s: float | None = None
@@ -58,7 +58,7 @@ async def state_now(session: ReadSession, *, now: datetime) -> StateNow:
     ticks = (await connection.execute(select(k))).all()
     processes = (await connection.execute(select(p).where(p.c.beat_at > now - ALIVE).order_by(p.c.instance))).all()
     deliveries = select(o.c.channel, o.c.state, func.count().label("n")).group_by(o.c.channel, o.c.state)
-    attempts = select(o.c.channel, func.sum(o.c.attempts).label("n")).group_by(o.c.channel)
+    notifications = (await connection.execute(select(tables.delivery_counts))).all()
     pending = select(func.min(o.c.created_at)).where(o.c.state == DeliveryState.PENDING)
     return StateNow(
         totals={(row.target, row.location): from_document(row.totals, Totals) for row in totals},
@@ -76,7 +76,7 @@ async def state_now(session: ReadSession, *, now: datetime) -> StateNow:
             for row in processes
         ),
         deliveries={(row.channel, DeliveryState(row.state)): row.n for row in (await connection.execute(deliveries)).all()},
-        attempts={row.channel: int(row.n) for row in (await connection.execute(attempts)).all()},
+        notifications={(row.channel, row.result): row.n for row in notifications},
         oldest_pending_at=(await connection.execute(pending)).scalar(),
         partitions_ahead=partitions.ahead(await partitions.days(connection), now=now),
         queue_oldest_s=await _queue_oldest(session),

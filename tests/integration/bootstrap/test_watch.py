@@ -15,6 +15,7 @@ from app.storage import tables
 from app.storage.database import Database
 from app.storage.incidents import Incidents
 from app.storage.ledger import Ledger
+from app.storage.outbox import Outbox
 from app.storage.processes import Processes
 from app.targets.model import Channel, ChannelKind, Config, Match, Route, Silence, Target, Thresholds
 from app.verdict.model import Advance, Change, ChangeKind, Incident, IncidentState, Severity, State, Trail, Verdict
@@ -48,6 +49,7 @@ class House:
         return Watch(
             incidents=Incidents(database=self.database),
             processes=Processes(database=self.database),
+            outbox=Outbox(database=self.database),
             config=lambda: self.config,
             clock=self.clock,
             new_id=lambda: uuid4().hex,
@@ -217,5 +219,21 @@ def test_a_location_that_nobody_watches_needs_no_worker(dsn: str) -> None:
             house.clock.advance(ABSENT_S)
             await house.watch.look()
         assert await house.said() == []
+
+    in_house(dsn, scenario)
+
+
+def test_a_channel_that_is_disabled_is_the_monitors_trouble_until_it_is_used_again(dsn: str) -> None:
+    async def scenario(house: House) -> None:
+        await house.watch.outbox.disable_channel("ops", "its receiver answered 410 Gone", now=NOW)
+        await house.watch.outbox.disable_channel("gone", "no longer configured", now=NOW)
+        await house.pass_s(10, looks=2)
+        i = tables.incidents.c
+        assert await house.rows(i.location, i.state) == [("channel:ops", "open")]
+        ((_, summary),) = await house.rows(i.id, i.summary)
+        assert summary.startswith("The monitor at channel:ops is in trouble: its receiver answered 410 Gone")
+        await house.watch.outbox.enable_channel("ops")
+        await house.pass_s(WELL_S * 2, looks=4)
+        assert await house.said() == [("opened", "monitor"), ("resolved", "monitor")]
 
     in_house(dsn, scenario)

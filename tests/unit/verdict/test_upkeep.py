@@ -66,7 +66,7 @@ def test_the_monitors_own_trouble_is_one_incident_and_no_providers() -> None:
     opened = watch_monitor(location="fra", trouble="no_network", opened=None, now=NOW, new_id=lambda: "m")
     assert opened is not None
     assert (opened.incident.rule, opened.incident.target, opened.incident.severity) == ("monitor", MONITOR, Severity.CRITICAL)
-    assert "trouble: no network" in opened.summary
+    assert opened.summary == "The monitor at fra is in trouble: its network is down, so providers cannot be judged."
     assert watch_monitor(location="fra", trouble="no_network", opened=opened.incident, now=NOW, new_id=lambda: "n") is None
     ended = watch_monitor(location="fra", trouble=None, opened=opened.incident, now=NOW + HOUR, new_id=lambda: "n")
     assert ended is not None
