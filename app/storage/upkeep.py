@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 
-from sqlalchemy import Exists, delete, exists, text
+from sqlalchemy import Delete, Exists, TextClause, delete, exists, text
 
 from app.storage import tables
 from app.storage.database import Database
@@ -20,29 +22,38 @@ LOST_JOBS = timedelta(hours=1)
 LOCK = 0x62616E647570  # "bandup"
 
 
-async def upkeep(database: Database, *, retention: Retention, now: datetime) -> int:
-    """Make partitions ahead, drop those past retention, trim what nobody needs; returns the whole days ahead.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a round of upkeep left: whole days ahead that have a partition, days dropped, rows trimmed elsewhere."""
+
+    days_ahead: int
+    dropped: tuple[date, ...] = ()
+    trimmed: int = 0
+
+
+async def upkeep(database: Database, *, retention: Retention, now: datetime) -> Kept:
+    """Make partitions ahead, drop those past retention, trim what nobody needs.
 
     Any number of processes may call it at once: every step is harmless when it was done already.
     """
     days_ahead = await create_ahead(database, now=now)
-    await drop_before(database, now - timedelta(seconds=retention.runs_s))
+    dropped = await drop_before(database, now - timedelta(seconds=retention.runs_s))
     async with database.write() as connection:
         await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
-        await connection.execute(delete(tables.claims).where(tables.claims.c.claimed_at < now - CLAIMS_KEPT))
-        finished = tables.outbox.c.finished_at < now - ANNOUNCEMENTS_KEPT
-        await connection.execute(
-            delete(tables.outbox).where(tables.outbox.c.state == DeliveryState.DELIVERED, finished, ~_of_open_incident())
-        )
-        await connection.execute(text("DELETE FROM pgqueuer_log WHERE created < :before"), {"before": now - QUEUE_LOG_KEPT})
-        await connection.execute(text("DELETE FROM pgqueuer_statistics WHERE created < :before"), {"before": now - CLAIMS_KEPT})
-        await connection.execute(
-            text("DELETE FROM pgqueuer WHERE status = 'queued' AND execute_after < :before"), {"before": now - LOST_JOBS}
-        )
-        await connection.execute(
-            delete(tables.recordings).where(tables.recordings.c.kept_at < now - timedelta(seconds=retention.runs_s))
-        )
-    return days_ahead
+        trimmed = sum([(await connection.execute(statement)).rowcount for statement in _stale(retention, now)])
+    return Kept(days_ahead=days_ahead, dropped=tuple(dropped), trimmed=trimmed)
+
+
+def _stale(retention: Retention, now: datetime) -> Iterator[Delete | TextClause]:
+    """What goes: of ticks, announcements, the queue's own books, and evidence."""
+    announced = tables.outbox.c.finished_at < now - ANNOUNCEMENTS_KEPT
+    evident = tables.recordings.c.kept_at < now - timedelta(seconds=retention.runs_s)
+    yield delete(tables.claims).where(tables.claims.c.claimed_at < now - CLAIMS_KEPT)
+    yield delete(tables.outbox).where(tables.outbox.c.state == DeliveryState.DELIVERED, announced, ~_of_open_incident())
+    yield text("DELETE FROM pgqueuer_log WHERE created < :before").bindparams(before=now - QUEUE_LOG_KEPT)
+    yield text("DELETE FROM pgqueuer_statistics WHERE created < :before").bindparams(before=now - CLAIMS_KEPT)
+    yield text("DELETE FROM pgqueuer WHERE status = 'queued' AND execute_after < :before").bindparams(before=now - LOST_JOBS)
+    yield delete(tables.recordings).where(evident)
 
 
 def _of_open_incident() -> Exists:

@@ -158,3 +158,9 @@ async def stream_runs(session: ReadSession, wanted: RunFilter, *, limit: int | N
     result = await session.connection.stream(query.execution_options(yield_per=BATCH))
     async for row in result:
         yield _row(row)
+
+
+async def targets_with_runs(session: ReadSession) -> tuple[str, ...]:
+    """The names of all targets that ever ran, in order."""
+    t = tables.totals
+    return tuple((await session.connection.execute(select(t.c.target).distinct().order_by(t.c.target))).scalars())
