@@ -20,6 +20,8 @@ MAX_BYTES = 16_384
 MASK = "***"
 _SHORTEST = 6
 """Values shorter than this are not masked: they would tear holes into ordinary text."""
+_TOKEN = 16
+"""A part of a secret URL that is this long is taken for a token; half of it suffices where a digit is in it."""
 _SURE = 12
 """A variable that is only called a secret must be longer: `POSTGRES_PASSWORD=bandwatch` is a word of every line."""
 
@@ -77,11 +79,19 @@ _SHAPES = (
 _SECRET_KEY = re.compile(r"(?i)(?:.*[-_])?(?:api[-_]?key|authorization|password|secret|secrets|token|cookie|dsn|database_url)")
 
 
-def _pairs(query: str) -> Iterator[tuple[str, str]]:
-    """Names and values of a query, not decoded."""
-    for pair in query.split("&"):
+def _parts(url: str) -> Iterator[tuple[str, str]]:
+    """The parts of a URL that may be secret, by name (`path` for a part of its path), not decoded; none of what is no URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return
+    yield "user", parts.username or ""
+    yield "password", parts.password or ""
+    for pair in parts.query.split("&"):
         name, _, value = pair.partition("=")
         yield name, value
+    for segment in parts.path.split("/"):
+        yield "path", segment
 
 
 class Redactor:
@@ -104,14 +114,20 @@ class Redactor:
 
     def learn_url(self, url: str) -> None:
         """Learn the password of a URL such as a database's: before its `@` or in its query, as it is and decoded."""
-        try:
-            parts = urlsplit(url)
-            written = [parts.password or "", *(v for k, v in _pairs(parts.query) if _SECRET_KEY.fullmatch(k))]
-        except ValueError:
-            return
-        for password in written:
-            self.learn(password)
-            self.learn(unquote(password))
+        for name, value in _parts(url):
+            if _SECRET_KEY.fullmatch(name):
+                self._learn_decoded(value)
+
+    def learn_secret_url(self, url: str) -> None:
+        """Learn what may be secret of a URL that is one as a whole, such as a chat's webhook: it comes back in pieces."""
+        self.learn(url)
+        for name, value in _parts(url):
+            if name == "password" or len(value) >= _TOKEN or (len(value) >= _TOKEN // 2 and any(map(str.isdigit, value))):
+                self._learn_decoded(value)
+
+    def _learn_decoded(self, value: str) -> None:
+        self.learn(value)
+        self.learn(unquote(value))
 
     def learn_named(self, name: str, value: str) -> None:
         """Learn a variable whose name says that it holds a secret, if it is long enough to be one."""
@@ -168,5 +184,8 @@ class Secrets:
     def resolve(self, reference: SecretRef) -> str:
         """As the function `resolve`; the value is masked from the first moment anyone has it."""
         value = resolve(reference, environ=self._environ)
-        self._redactor.learn(value)
+        if "://" in value:
+            self._redactor.learn_secret_url(value)
+        else:
+            self._redactor.learn(value)
         return value

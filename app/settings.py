@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
@@ -100,6 +101,11 @@ class Settings(BaseSettings):
             ("postgres://", "postgresql://", "postgresql+asyncpg://")
         ):
             raise ValueError("must start with postgresql://")
+        if value is not None:
+            try:
+                _ = urlsplit(value.get_secret_value()).port
+            except ValueError:
+                raise ValueError("is no URL that can be read; write postgresql://user:password@host:5432/name") from None
         return value
 
     @field_validator("public_url")

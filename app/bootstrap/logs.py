@@ -15,7 +15,10 @@ import structlog
 from app.secrets import Redactor
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-QUIET = ("apscheduler", "pgqueuer", "httpx2", "httpcore2", "asyncio", "uvicorn.access", "alembic", "sqlalchemy.engine")
+QUIET = (
+    *("apscheduler", "pgqueuer", "httpx2", "httpcore2", "asyncio", "uvicorn.access", "alembic", "sqlalchemy.engine"),
+    *("urllib3", "requests", "apprise"),  # what Apprise sends with; their lines hold paths, which are tokens
+)
 
 
 def set_up_logs(redactor: Redactor, *, level: str, style: Literal["auto", "console", "json"]) -> None:

@@ -144,6 +144,16 @@ def test_a_password_is_learnt_as_it_is_written_and_as_it_is_meant_wherever_it_st
     assert redactor.clean("sslmode is require") == "sslmode is require"
 
 
+def test_a_secret_url_is_masked_in_every_piece_that_may_be_a_token() -> None:
+    redactor = Redactor()
+    secrets = Secrets(
+        redactor, environ={"CHAT": "https://u:se%2Fsame@hooks.example/services/T0000ABC/B1/abcdefghijklmnopqrst?t=tok3nnnn"}
+    )
+    secrets.resolve(SecretRef(source=SecretSource.ENV, name="CHAT"))
+    said = "POST /services/T0000ABC/B1/abcdefghijklmnopqrst tok3nnnn se/same se%2Fsame"
+    assert redactor.clean(said) == f"POST /services/{MASK}/B1/{MASK} {MASK} {MASK} {MASK}"
+
+
 def test_a_variable_that_is_called_a_secret_is_learnt_unless_it_may_be_a_word() -> None:
     redactor = Redactor()
     redactor.learn_named("GROQ_API_KEY", CANARY)
