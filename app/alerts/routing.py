@@ -17,6 +17,7 @@ from app.verdict.outbox import Announcement, Told
 from app.verdict.quiet import held_by, matches
 from app.verdict.upkeep import MONITOR
 
+LONGEST_GROUP_WAIT_S = 120.0
 _GROUPED = frozenset({ChangeKind.OPENED, ChangeKind.RESOLVED})
 
 
@@ -56,13 +57,18 @@ class Speaker:
         heard = replace(change, incident=replace(incident, channels=known, held=None))
         return heard, tuple(self._message(heard, name) for name in names)
 
+    def _group_wait_s(self, target: str) -> float:
+        """As configured, and at least an interval of the target: others of its provider are probed within it."""
+        every_s = next((each.every_s for each in self.config.targets if each.name == target), 0.0)
+        return max(self.config.thresholds.group_wait_s, min(every_s, LONGEST_GROUP_WAIT_S))
+
     def _message(self, change: Change, name: str) -> Announcement:
         grouped = (
             change.kind in _GROUPED
             and change.incident.provider != MONITOR
             and self.config.channels[name].kind is not ChannelKind.ALERTMANAGER  # it groups by itself
         )
-        wait = timedelta(seconds=self.config.thresholds.group_wait_s)
+        wait = timedelta(seconds=self._group_wait_s(change.incident.target))
         return Announcement(
             id=f"msg_{self.new_id()}",
             channel=name,

@@ -24,6 +24,8 @@ LATE_S = 0.25
 """A run during which the event loop was later than this was not measured well."""
 RECENT = 10
 FEWEST = 5
+FORGOTTEN_S = 900.0
+"""Runs longer ago tell nothing of the loop as it is now."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,20 +47,21 @@ class Watchful:
 
     canary: Canary
     lag: LagMeter
-    _lags: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _lags: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     async def probe(self, target: Target, *, scheduled_at: datetime | None = None) -> tuple[Recording, Reading]:
         """As the canary probes."""
         recording, reading = await self.canary.probe(target, scheduled_at=scheduled_at)
-        self._lags.append(recording.host.loop_lag_max_s or 0.0)
+        self._lags.append((self.canary.clock.monotonic_ns(), recording.host.loop_lag_max_s or 0.0))
         return recording, reading
 
     def trouble(self) -> str | None:
         """`no_network`, `loop_late`, or None: this process can measure."""
         if self.canary.down:
             return "no_network"
-        late = sum(lag > LATE_S for lag in self._lags)
-        return "loop_late" if len(self._lags) >= FEWEST and 2 * late > len(self._lags) else None
+        since = self.canary.clock.monotonic_ns() - FORGOTTEN_S * 1e9
+        lags = [lag for at, lag in self._lags if at >= since]
+        return "loop_late" if len(lags) >= FEWEST and 2 * sum(lag > LATE_S for lag in lags) > len(lags) else None
 
 
 def build_prober(core: Core, stack: AsyncExitStack) -> Watchful:

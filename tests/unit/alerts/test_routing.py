@@ -10,7 +10,7 @@ from app.alerts.routing import channels_for, speak
 from app.targets.model import Channel, ChannelKind, Config, Maintenance, Match, Route, Silence
 from app.verdict.model import Change, ChangeKind, Incident, IncidentState, Severity
 from app.verdict.outbox import Told
-from tests.support.verdicts import NOW, said
+from tests.support.verdicts import NOW, a_target, said
 
 HOUR = timedelta(hours=1)
 OPEN = Incident(
@@ -106,6 +106,16 @@ def test_beginnings_and_ends_wait_for_their_group_but_not_on_the_way_to_an_alert
     }
     assert (by_channel["ops"].group, by_channel["ops"].not_before) == ("groq", NOW + timedelta(seconds=30))
     assert (by_channel["am"].group, by_channel["am"].not_before) == (None, None)
+    for every_s, wait_s in (
+        (10.0, 30.0),
+        (60.0, 60.0),
+        (3600.0, 120.0),
+    ):  # others of the provider are probed within an interval
+        config = replace(CONFIG, targets=(a_target(every_s=every_s),))
+        (told,) = (
+            m for m in tell(ChangeKind.OPENED, replace(OPEN, channels=("chat",)), config).announcements if m.channel == "chat"
+        )
+        assert told.not_before == NOW + timedelta(seconds=wait_s)
     (grown,) = tell(ChangeKind.UPDATED, replace(OPEN, channels=("chat",), target="x")).announcements
     assert grown.group is None
 

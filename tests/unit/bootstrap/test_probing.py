@@ -10,7 +10,7 @@ import pytest
 
 from app.bootstrap.config import ConfigHolder
 from app.bootstrap.core import Core, build_core
-from app.bootstrap.probing import Watchful, build_prober
+from app.bootstrap.probing import FORGOTTEN_S, Watchful, build_prober
 from app.catalog.load import load_catalog
 from app.clock import FakeClock
 from app.measurement.model import Outcome, Reading
@@ -96,6 +96,8 @@ def test_a_loop_that_is_late_in_most_runs_is_trouble_and_a_single_spike_is_none(
             wire.lag_s = lag
             await watchful.probe(target())
             assert watchful.trouble() == trouble
+        canary.clock.advance(FORGOTTEN_S + 1)  # type: ignore[attr-defined]  # a clock wound by hand
+        assert watchful.trouble() is None
         canary.down = True
         assert watchful.trouble() == "no_network"
 
