@@ -2,7 +2,8 @@
 
 Names, redirects, and the decimal, octal and hexadecimal spellings of addresses are tricks on the way to an address; a check
 of the address that is about to be connected to meets them all, and leaves no time for a name to change its mind between
-the check and the connection (DNS rebinding). `GuardedBackend` connects so; `probe` asks the same `Guard`.
+the check and the connection (DNS rebinding). `GuardedBackend` connects so; `probe` asks the same `Guard`. Spellings that an
+HTTP client would refuse to read, or to resolve, are read by `literal_of` first, so that all are refused with one sentence.
 
 Sources: the IANA special-purpose registries of IPv4 and IPv6; RFC 3056 (6to4), 4291 (mapped, compatible), 5214 (ISATAP),
 6052 and 8215 (NAT64), 7915 (translated); the clouds' metadata addresses.
@@ -10,6 +11,8 @@ Sources: the IANA special-purpose registries of IPv4 and IPv6; RFC 3056 (6to4), 
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -42,6 +45,7 @@ _DENIED_4 = tuple(
         ),
     )
 )
+_NUMBER = re.compile(r"0x[0-9a-f]+|[0-9]+")
 _GLOBAL_6 = IPv6Network("2000::/3")
 _DENIED_6 = tuple(
     map(
@@ -115,6 +119,31 @@ class Guard:
     def __call__(self, address: Address) -> None:
         """Raises ForbiddenError for what may not be connected to."""
         check_address(address, [ip_network(text, strict=False) for text in self.allow_networks()])
+
+
+def literal_of(host: str) -> Address | None:
+    """The address that a host of a URL spells, in any of the ways that programs read: decimal, octal, hexadecimal, short, in
+    full-width digits, with a dot behind it, with a zone. None: it is a name.
+    """
+    text = unicodedata.normalize("NFKC", host).replace("\u3002", ".").strip("[]").split("%", 1)[0].removesuffix(".")
+    try:
+        return ip_address(text)
+    except ValueError:
+        return _loose(text.lower())
+
+
+def _loose(text: str) -> IPv4Address | None:
+    """IPv4 as `inet_aton` of the C library reads it: one to four numbers of any base, the last for all bytes that are left."""
+    parts = text.split(".")
+    if len(parts) > 4 or not all(map(_NUMBER.fullmatch, parts)):
+        return None
+    try:
+        *front, last = [int(part, 16 if part.startswith("0x") else 8 if part.startswith("0") else 10) for part in parts]
+    except ValueError:  # an 8 or 9 in an octal number
+        return None
+    if any(number > 255 for number in front) or last >= 256 ** (4 - len(front)):
+        return None
+    return IPv4Address(sum(number << 8 * (3 - place) for place, number in enumerate(front)) + last)
 
 
 def address_of(text: str) -> Address:

@@ -73,7 +73,10 @@ class Post:
         return answer.cleaned(lambda text: excerpt(text, self.clean))
 
     def _urls(self, channel: Channel) -> tuple[str, ...]:
-        return tuple(self.resolve(url) if isinstance(url, SecretRef) else url for url in channel.urls)
+        urls = tuple(self.resolve(url) if isinstance(url, SecretRef) else url for url in channel.urls)
+        if channel.kind is not ChannelKind.APPRISE:
+            self.clients.check(channel, urls)
+        return urls
 
     async def _send(self, channel: Channel, message: Announcement, now: datetime) -> Answer:
         urls = self._urls(channel)

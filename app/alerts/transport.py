@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import http.cookiejar
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import httpcore2
 import httpx2
 
 from app.alerts.backend import GuardedBackend
-from app.alerts.guard import Address
+from app.alerts.guard import Address, literal_of
 from app.targets.model import Channel
 
 KEPT_CONNECTIONS = 20
@@ -80,6 +81,18 @@ class Clients:
     tls: ssl.SSLContext | None = None
     _made: dict[str, httpx2.AsyncClient] = field(default_factory=dict)
 
+    def check(self, channel: Channel, urls: Sequence[str]) -> None:
+        """Look at addresses that stand in URLs, however they are spelt. Names are looked at when they are connected to.
+
+        Raises:
+            ForbiddenError: the channel was made by the API, and the guard refuses one of them.
+        """
+        if channel.origin == "file":
+            return
+        for url in urls:
+            if (address := literal_of(host_of(url))) is not None:
+                self.guard(address)
+
     def client(self, channel: Channel) -> httpx2.AsyncClient:
         """The client that may be used for this channel."""
         if channel.origin not in self._made:
@@ -99,6 +112,14 @@ class Clients:
         for client in self._made.values():
             await client.aclose()
         self._made.clear()
+
+
+def host_of(url: str) -> str:
+    """The host of a URL as it is written; empty where none can be told."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _no_cookies() -> http.cookiejar.CookieJar:
