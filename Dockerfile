@@ -5,16 +5,17 @@ WORKDIR /src
 COPY requirements/build.txt requirements/runtime.txt requirements/
 RUN python -m venv --without-pip /opt/bandwatch \
     && pip install --require-hashes -r requirements/build.txt \
-    && pip --python /opt/bandwatch/bin/python install --require-hashes --no-build-isolation -r requirements/runtime.txt
+    && pip --python /opt/bandwatch/bin/python install --require-hashes --only-binary :all: -r requirements/runtime.txt
 COPY . .
-RUN pip --python /opt/bandwatch/bin/python install --no-deps --no-build-isolation . \
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
+    && pip --python /opt/bandwatch/bin/python install --no-deps /wheels/*.whl \
     && find /opt/bandwatch -depth -type d \( -name tests -o -name test \) -path '*site-packages/*' -exec rm -rf {} +
 
 FROM python:3.13-slim
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates \
-    && rm -rf /var/lib/apt/lists/* \
+    && apt-get clean && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
     && useradd --system --uid 10001 --user-group --home-dir /var/lib/bandwatch --create-home --shell /usr/sbin/nologin bandwatch
 COPY --from=build /opt/bandwatch /opt/bandwatch
 ARG REVISION=unknown
