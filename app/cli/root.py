@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -12,6 +13,8 @@ import click
 
 from app.errors import BandwatchError, ConfigError, NotFoundError
 
+DEBUG = "BANDWATCH_DEBUG"
+"""Set to anything, a fault of ours shows its traceback."""
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "catalog": ("app.cli.catalog", "Show the catalogue of hardware, models and quantizations."),
     "check": ("app.cli.check", "Validate a config file."),
@@ -84,7 +87,28 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001 - the last place before a traceback
+        return _unexpected(error, as_json="--json" in arguments)
     return result if isinstance(result, int) else 0
+
+
+def _unexpected(error: Exception, *, as_json: bool) -> int:
+    """A fault of ours: one sentence, free of secrets; the traceback where it is asked for. Returns the exit code."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, BandwatchError):
+        _explain(error, as_json=as_json)
+        return error.exit_code
+    if os.environ.get(DEBUG):
+        raise error
+    from app.secrets import Redactor
+
+    words = str(error).strip().splitlines()
+    text = Redactor().clean(f"{type(error).__name__}: {words[0]}" if words else type(error).__name__)
+    print(f"bandwatch: this should not have happened: {text} ({DEBUG}=1 shows where)", file=sys.stderr)
+    return 1
 
 
 def _explain(error: BandwatchError, *, as_json: bool) -> None:

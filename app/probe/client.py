@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+import anyio
 import httpcore2
 import httpx2
 
@@ -88,6 +89,7 @@ class Clients:
     def client(self, connection: Connection) -> httpx2.AsyncClient:
         """The client for that kind of connection. No redirects (a key must not travel), no proxies from the environment."""
         if connection not in self._made:
+            anyio.Event()  # loads anyio's backend now, which would count as connecting in the first call of a process
             if self.tls is None:
                 self.tls = ssl.create_default_context()
             keep = 0 if connection is Connection.COLD else MANY

@@ -6,7 +6,7 @@ import asyncio
 import time
 import zlib
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -45,8 +45,12 @@ class _Answer:
     offset: int | None = None
 
 
-async def exchange(client: httpx2.AsyncClient, call: Call, recording: Recording) -> None:
+async def exchange(
+    client: httpx2.AsyncClient, call: Call, recording: Recording, *, watch: Callable[[WireTape], None] | None = None
+) -> None:
     """Make the call and fill the recording; what the provider does wrong becomes its `failure`.
+
+    `watch` is shown the tape before the call starts; whoever wants to see a call under way looks at it now and then.
 
     Raises:
         asyncio.CancelledError: when we are told to stop; the recording says so.
@@ -54,6 +58,8 @@ async def exchange(client: httpx2.AsyncClient, call: Call, recording: Recording)
     tape = WireTape()
     answer = _Answer()
     token = TAPE.set(tape)
+    if watch is not None:
+        watch(tape)
     try:
         await _run(client, call, tape, answer)
     except asyncio.CancelledError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 import ssl
 
@@ -48,7 +49,8 @@ def of_resolution(error: OSError, host: str) -> WireFailure:
 def of_connection(error: OSError, place: str) -> WireFailure:
     """No route is ours; refused, reset and unreachable ports are the provider's."""
     kind = FailureKind.LOCAL if error.errno in _OURS else FailureKind.CONNECT
-    return WireFailure(kind, f"cannot connect to {place}: {error.strerror or error}")
+    reason = os.strerror(error.errno).lower() if error.errno else str(error)
+    return WireFailure(kind, f"cannot connect to {place}: {reason}")
 
 
 def of_tls(error: Exception, host: str) -> WireFailure:

@@ -19,6 +19,7 @@ from app.probe.client import Clients
 from app.probe.exchange import Call, exchange, new_recording
 from app.probe.lag import LagMeter
 from app.probe.prompts import prompt_of
+from app.probe.tape import Tape
 from app.probe.veil import veil, without
 from app.targets.model import SecretRef, Target
 
@@ -45,6 +46,8 @@ class Prober:
     lag: LagMeter = field(default_factory=LagMeter)
     lessons: dict[str, frozenset[str]] = field(default_factory=dict)
     """Provider -> parameters that it has refused."""
+    watch: Callable[[Tape], None] | None = None
+    """Is shown the tape of each call as it begins."""
 
     async def probe(self, target: Target, *, scheduled_at: datetime | None = None) -> tuple[Recording, Reading]:
         """One call, and once more without a parameter that the provider refuses.
@@ -63,6 +66,7 @@ class Prober:
 
     async def _once(self, target: Target) -> tuple[Recording, Reading]:
         dialect = dialect_for(target.provider.base_url, name=target.provider.dialect)
+        client = self.clients.client(target.connection)  # the first one takes 40 ms to make, which is no phase of a call
         recording = new_recording(
             base_url=target.provider.base_url,
             model=target.model,
@@ -82,7 +86,7 @@ class Prober:
             recording.marks.closed = recording.marks.started
         else:
             try:
-                await exchange(self.clients.client(target.connection), call, recording)
+                await exchange(client, call, recording, watch=self.watch)
             finally:
                 recording.host = self.lag.end(began)
                 began = 0
