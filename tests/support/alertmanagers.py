@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.receivers import Heard, answer, receiving
 
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 CONFIG = """
 route: {{receiver: ours, group_by: [provider, alertname], group_wait: 1s, group_interval: 1s, repeat_interval: 1h}}
 receivers: [{{name: ours, webhook_configs: [{{url: "{url}", send_resolved: true}}]}}]
