@@ -12,6 +12,7 @@ h2{margin:2rem 0 .5rem;text-transform:capitalize}
 details{border:1px solid #8885;border-radius:6px;margin:.4rem 0;padding:.4rem .8rem}
 summary{cursor:pointer}summary b{display:inline-block;min-width:4.5rem;font-family:ui-monospace,monospace}
 code,pre{font-family:ui-monospace,monospace;font-size:.9em}pre{overflow:auto;background:#8881;padding:.6rem;border-radius:4px}
+code{overflow-wrap:anywhere}details,td{overflow-wrap:anywhere}nav{padding:.4rem 0}
 table{border-collapse:collapse;width:100%}
 td,th{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;border-bottom:1px solid #8883}
 """
@@ -31,6 +32,7 @@ def page(schema: dict[str, Any]) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Bandwatch API</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<link rel="stylesheet" href="/docs.css"></head><body>'
+        '<nav><a href="/">Bandwatch</a></nav>'
         f"<h1>Bandwatch API {escape(schema['info']['version'])}</h1><p>{escape(schema['info']['description'])} "
         'For machines: <a href="/openapi.json">openapi.json</a>.</p><p>Keys go in <code>Authorization: Bearer bw_…</code>. '
         "Lists answer <code>items</code> and <code>next_cursor</code>; errors are <code>application/problem+json</code>.</p>"

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -61,8 +61,14 @@ def add_pages(app: FastAPI, site: Site) -> None:
     pages = (overview, target_pages, run_pages, incident_pages, compare_page, calculator_page, login_pages)
     for page in pages:
         app.include_router(page(site), include_in_schema=False)
+    app.add_api_route("/favicon.ico", _icon, include_in_schema=False)
     app.mount("/static", Kept(directory=STATIC), name="static")
     _ = site.templates  # read now, not while a request waits
+
+
+async def _icon() -> FileResponse:
+    """What browsers ask for on pages that name no icon."""
+    return FileResponse(STATIC / "favicon.svg", media_type="image/svg+xml", headers={"Cache-Control": "public, max-age=86400"})
 
 
 def error_page(site: Site, request: Request, problem: Problem) -> Response:

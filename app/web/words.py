@@ -40,6 +40,14 @@ def percent(value: float | None) -> str:
     return f"{shown:.0f}\u202f%" if shown >= 10 or shown == 0 else f"{shown:.2g}\u202f%"
 
 
+def ratio(value: float | None) -> str:
+    """A measured share, which has three digits at most: 100 % of expected is neither more nor less exact than 23 %."""
+    if value is None:
+        return NOTHING
+    shown = value * 100
+    return f"{shown:.0f}\u202f%" if shown >= 10 or shown == 0 else f"{shown:.2g}\u202f%"
+
+
 def span(seconds: float | None) -> str:
     """A duration."""
     return NOTHING if seconds is None else format_duration(seconds).replace(" ", "\u202f")
@@ -96,6 +104,7 @@ def count(n: int, word: str) -> str:
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "number": number,
     "percent": percent,
+    "ratio": ratio,
     "span": span,
     "clock": clock,
     "since": since,

@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from app.storage.queries.figures import UNIT, Metric
-from app.storage.queries.fleet import Standing, verdicts_of
+from app.storage.queries.fleet import Standing, standings, verdicts_of
 from app.storage.queries.leaderboard import Order, rank_standings
 from app.storage.queries.summaries import summaries
 from app.units import parse_duration
 from app.web.draw.chart import WIDE, Line, chart
-from app.web.pages.target import WINDOWS, Window, medians
+from app.web.pages.target import WINDOWS, Window, fitting, medians
 from app.web.site import Site
 
 MOST = 8
@@ -30,14 +30,15 @@ def compare_page(site: Site) -> APIRouter:
         request: Request,
         target: Annotated[list[str] | None, Query(max_length=50)] = None,
         metric: Metric = Metric.TPS,
-        window: Window = "24h",
+        window: Window | None = None,
     ) -> HTMLResponse:
         everything = sorted(site.config().targets, key=lambda each: each.name)
         chosen = [each for each in everything if each.name in (target or ())][:MOST] or everything[:4]
         now = site.clock.now()
-        since = now - timedelta(seconds=parse_duration(window))
         lines = []
         async with site.look() as session:
+            window = window or fitting(await standings(session, chosen, now=now))
+            since = now - timedelta(seconds=parse_duration(window))
             for index, each in enumerate(chosen, start=1):
                 points = await medians(session, each, metric, since=since, until=now)
                 lines.append(Line(name=each.name, points=points, style=f"line-{index}"))

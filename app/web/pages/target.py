@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any
@@ -56,11 +57,12 @@ def target_pages(site: Site) -> APIRouter:
         }
 
     @router.get("/targets/{name:path}", response_class=HTMLResponse)
-    async def page(request: Request, name: str, window: Window = "24h") -> HTMLResponse:
+    async def page(request: Request, name: str, window: Window | None = None) -> HTMLResponse:
         target, now = site.target(name), site.clock.now()
-        since = now - timedelta(seconds=parse_duration(window))
         async with site.look() as session:
             (standing,) = await standings(session, [target], now=now)
+            window = window or fitting([standing])
+            since = now - timedelta(seconds=parse_duration(window))
             speeds = await medians(session, target, Metric.TPS, since=since, until=now)
             waits = await medians(session, target, Metric.TTFT, since=since, until=now)
             runs = await list_runs(session, RunFilter(target=name), limit=30)
@@ -97,6 +99,12 @@ def target_pages(site: Site) -> APIRouter:
         )
 
     return router
+
+
+def fitting(fleet: Sequence[Standing]) -> str:
+    """The span to begin with: a day, or less where there is less to see."""
+    seen_s = max((s.summary.runs * s.target.every_s for s in fleet if s.summary is not None), default=0.0)
+    return next((each for each in WINDOWS[:2] if seen_s <= parse_duration(each)), "24h")
 
 
 def _levels(standing: Standing) -> tuple[Level, ...]:

@@ -13,6 +13,7 @@
   /** One x axis for medians and single runs: [x, median, run, expected, ceiling, failed]. */
   function columns(data, kind) {
     const rows = new Map();
+    for (const x of [data.since, data.until]) rows.set(x, [undefined, null, null, null]); // levels reach from end to end
     for (const [x, y] of data.lines[kind]) rows.set(x, [y, null, null, null]);
     for (const dot of data.dots) {
       const y = dot[KINDS[kind].dot];
@@ -64,7 +65,7 @@
   function draw(place, data) {
     const kind = place.dataset.plot;
     const { plot, ids, failures } = columns(data, kind);
-    if (!plot[0].length) return;
+    if (!plot[1].concat(plot[2], plot[5]).some((v) => v != null)) return;
     const seen = [...plot[1], ...plot[2]].filter((v) => v != null);
     const most = Math.max(...seen, ...["expected", "ceiling"].map((n) => data.levels[n] ?? 0).filter((v) => kind === "tps" && v <= 6 * Math.max(...seen)));
     const axis = { stroke: css("--muted"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
@@ -87,6 +88,8 @@
       plugins: [tip(kind, ids, failures)],
     };
     place.replaceChildren();
+    place.setAttribute("role", "img");
+    place.setAttribute("aria-label", place.closest("figure").querySelector("figcaption").firstChild.textContent.trim() + "; the runs below have the figures");
     const made = new uPlot(options, plot, place);
     new ResizeObserver(() => made.setSize({ width: place.clientWidth, height: 220 })).observe(place);
   }
@@ -104,6 +107,7 @@
   }
 
   function start() {
+    for (const wide of document.querySelectorAll("[data-newest]")) wide.scrollLeft = wide.scrollWidth;
     for (const group of document.querySelectorAll("[data-figures]")) {
       fill(group).catch(() => {});
       setInterval(() => document.hidden || fill(group).catch(() => {}), 30000);

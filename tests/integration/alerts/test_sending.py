@@ -75,7 +75,7 @@ def send(
             channel = Channel(name="ops", kind=kind, urls=(heard.url,), secrets=tuple(map(ref, secrets)), origin=origin)
             sender = post(allow=allow, attempt_s=attempt_s)
             try:
-                return await sender.send(channel, told or message(), now=NOW), heard
+                return await sender.send(channel, told or message(), now=datetime.now(UTC)), heard
             finally:
                 await sender.aclose()
 

@@ -18,7 +18,7 @@ from app.storage.queries.session import reading, writing
 from tests.support.doors import House, build_house, seed
 from tests.support.fuzz import CHECKS, Prowler
 
-QUICK = 8
+QUICK = 6
 MANY = [pytest.param(QUICK, id="quick"), pytest.param(220, id="many", marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
 SAFE = {"GET", "HEAD", "OPTIONS"}
 

@@ -1,9 +1,12 @@
 """Alive is not ready, and neither is ever slow: with the database away, refusing or silent."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 from tests.support.doors import House, build_house, in_house
 
@@ -42,6 +45,7 @@ def test_a_silent_database_makes_it_unready_within_a_second_and_leaves_it_alive(
         async with silent_server() as port:
             house = build_house(DSN.format(port=port))
             async with house.caller() as client:
+                await client.get("/livez")  # the first request of an application builds it
                 for _ in range(2):
                     began = time.monotonic()
                     ready = await client.get("/readyz")
@@ -78,5 +82,30 @@ def test_two_applications_in_one_process_do_not_get_into_each_others_way(dsn: st
             async with each.caller() as client:
                 assert (await client.get("/metrics")).status_code == 200
         await other.database.close()
+
+    in_house(dsn, scenario)
+
+
+def test_a_scrape_is_rendered_off_the_loop(dsn: str) -> None:
+    """Rendered in the loop, a big scrape would delay every answer, and every probe where both share a process."""
+    rendered_in: set[int] = set()
+
+    class Name(str):
+        """A label that notes in which thread it is written."""
+
+        __slots__ = ()
+
+        def replace(self, *change: Any) -> str:
+            rendered_in.add(threading.get_ident())
+            return super().replace(*change)
+
+    async def scenario(house: House) -> None:
+        one = house.holder.current.targets[0]
+        house.holder.current = replace(house.holder.current, targets=(replace(one, name=Name("noted/one")),))
+        async with house.caller() as client:
+            answer = await client.get("/metrics")
+        assert 'target="noted/one"' in answer.text
+        assert rendered_in
+        assert threading.get_ident() not in rendered_in
 
     in_house(dsn, scenario)

@@ -1,5 +1,6 @@
 """Pictures hold every figure they were given, in places that follow from it, and break on nothing."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree as ET
 
@@ -8,13 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.measurement.model import ErrorClass, Measurement, Outcome, Phases
+from app.storage.queries.fleet import Standing
 from app.storage.queries.series import Point
+from app.storage.queries.summaries import Summary
 from app.verdict.model import Interval, Severity, State, Verdict
 from app.web.draw.chart import Level, Line, chart, short
 from app.web.draw.meter import meter
 from app.web.draw.scale import Scale, element, ticks
 from app.web.draw.timeline import phases, stretches, timeline
-from app.web.words import count, glyph, interval, number, percent, since, size, span, state_words
+from app.web.pages.target import fitting
+from app.web.words import count, glyph, interval, number, percent, ratio, since, size, span, state_words
+from tests.support.runs import target
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 FINITE = st.floats(min_value=0, max_value=1e6, allow_nan=False)
@@ -102,6 +107,9 @@ def test_figures_read_as_people_write_them() -> None:
     assert [percent(v) for v in (None, 0.0, 0.2, 0.05, 0.9995, 0.999999, 1.0)] == [
         "–", "0\u202f%", "20\u202f%", "5\u202f%", "99.95\u202f%", "99.99\u202f%", "100\u202f%",
     ]  # fmt: skip
+    assert [ratio(v) for v in (None, 0.0, 0.05, 0.2349, 0.9985, 1.664)] == [
+        "–", "0\u202f%", "5\u202f%", "23\u202f%", "100\u202f%", "166\u202f%",
+    ]  # fmt: skip
     assert [span(v) for v in (None, 0.2)] == ["–", "200\u202fms"]
     assert since(None, NOW) == "never"
     assert [since(NOW - timedelta(seconds=s), NOW) for s in (0, 30, 600, 7200, 200000)] == [
@@ -114,3 +122,13 @@ def test_figures_read_as_people_write_them() -> None:
     assert (state_words("slow_first_token"), state_words("own_rule")) == ("slow first token", "own rule")
     assert {glyph(severity) for severity in ("none", "warning", "critical")} == {"●", "▲", "■"}
     assert [short(v, "s") for v in (0.0, 0.25, 2.0)] == ["0", "250 ms", "2 s"]
+
+
+def test_a_page_begins_with_a_span_that_what_was_seen_fills() -> None:
+    def seen(runs: int, every_s: float) -> Standing:
+        return Standing(target=replace(target(), every_s=every_s), verdicts=(), summary=Summary(target="t", runs=runs))
+
+    assert fitting([seen(10, 60.0)]) == "1h"
+    assert fitting([seen(10, 60.0), seen(300, 60.0)]) == "6h"
+    assert fitting([seen(1440, 60.0)]) == "24h"
+    assert fitting([]) == "1h"
