@@ -12,10 +12,9 @@ from datetime import datetime, timedelta
 
 from app.targets.model import ChannelKind, Config
 from app.verdict.body import change_json
-from app.verdict.model import Change, ChangeKind, Incident
+from app.verdict.model import MONITOR, Change, ChangeKind, Incident
 from app.verdict.outbox import Announcement, Told
 from app.verdict.quiet import held_by, matches
-from app.verdict.upkeep import MONITOR
 
 LONGEST_GROUP_WAIT_S = 120.0
 _GROUPED = frozenset({ChangeKind.OPENED, ChangeKind.RESOLVED})

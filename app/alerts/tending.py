@@ -11,10 +11,10 @@ from app.targets.model import Config
 from app.verdict.advance import CONFIG_RULES
 from app.verdict.body import summary
 from app.verdict.freshness import as_of
-from app.verdict.model import Change, ChangeKind, Incident, State, Verdict
+from app.verdict.model import MONITOR, Change, ChangeKind, Incident, State, Verdict
 from app.verdict.outbox import Told
 from app.verdict.quiet import held_by
-from app.verdict.upkeep import MONITOR, close, orphans, remind, silent_verdict, watch_monitor
+from app.verdict.upkeep import close, orphans, remind, silent_verdict, watch_monitor
 
 
 def why_unwatched(config: Config, target: str, location: str) -> str | None:

@@ -84,6 +84,8 @@ class IncidentOut(BaseModel):
     updated_at: datetime
     resolve_reason: str | None
     summary: str
+    held: str | None
+    """Why it has not been announced as it stands: `silence` or `maintenance`."""
 
     @classmethod
     def of(cls, incident: Incident) -> IncidentOut:
@@ -206,9 +208,11 @@ class ChannelOut(BaseModel):
     origin: Literal["file", "api"]
     disabled: str | None
     """Why nothing is sent to it any more; null: it is used."""
+    trouble: str | None
+    """`channel_fails` when it has taken nothing for a while, `channel_disabled`; null: none is known."""
 
     @classmethod
-    def of(cls, channel: Channel, *, disabled: str | None = None) -> ChannelOut:
+    def of(cls, channel: Channel, *, disabled: str | None = None, trouble: str | None = None) -> ChannelOut:
         """A channel. A URL's query may hold a token, and an Apprise URL nearly always does: they are cut."""
         return cls(
             name=channel.name,
@@ -217,6 +221,7 @@ class ChannelOut(BaseModel):
             secrets=[str(secret) for secret in channel.secrets],
             origin=channel.origin,
             disabled=disabled,
+            trouble=trouble,
         )
 
 

@@ -15,9 +15,8 @@ from app.storage.incidents import Incidents
 from app.storage.outbox import Outbox
 from app.storage.processes import Beat, Processes
 from app.targets.model import Config
-from app.verdict.model import Incident, Verdict
+from app.verdict.model import MONITOR, Incident, Verdict
 from app.verdict.outbox import Told
-from app.verdict.upkeep import MONITOR
 
 log = structlog.get_logger()
 

@@ -21,6 +21,7 @@ from app.verdict.outbox import Announcement, Attempt, DeliveryState, Leased
 
 FAILING_S = 900.0
 FAILING_TRIES = 3
+"""A channel fails when an announcement has waited so long and was tried so often."""
 _LEASE = text("""
 UPDATE outbox SET lease_owner = :owner, leased_until = :until, attempts = attempts + 1
 WHERE seq IN (
@@ -196,23 +197,9 @@ class Outbox:
         return oldest, dead
 
     async def channel_troubles(self, *, now: datetime) -> Mapping[str, str]:
-        """Channel -> `channel_disabled` or `channel_fails`, of those that take nothing: an announcement has waited for
-        `FAILING_S` and was tried `FAILING_TRIES` times.
-        """
-        o = tables.outbox
-        waiting = (
-            select(o.c.channel)
-            .where(
-                o.c.state == DeliveryState.PENDING,
-                o.c.attempts >= FAILING_TRIES,
-                o.c.created_at <= now - timedelta(seconds=FAILING_S),
-            )
-            .distinct()
-        )
+        """Channel -> what is the matter with it (`channel_troubles` below)."""
         async with self.database.read() as connection:
-            failing = dict.fromkeys((await connection.execute(waiting)).scalars(), "channel_fails")
-            disabled = (await connection.execute(select(tables.disabled_channels.c.name))).scalars()
-            return {**failing, **dict.fromkeys(disabled, "channel_disabled")}
+            return await channel_troubles(connection, now=now)
 
     async def _finish(self, announcement_id: str, attempt: Attempt, state: DeliveryState) -> None:
         """What the receiver said yes to is delivered, whoever else gave it up; nothing else is finished twice."""
@@ -229,6 +216,25 @@ class Outbox:
             )
             channel = next((row.channel for row in finished.all() if row.id == announcement_id), None)
             await _count(connection, channel, state)
+
+
+async def channel_troubles(connection: AsyncConnection, *, now: datetime) -> Mapping[str, str]:
+    """Channel -> `channel_disabled` or `channel_fails`, of those that take nothing: an announcement has waited for
+    `FAILING_S` and was tried `FAILING_TRIES` times.
+    """
+    o = tables.outbox
+    waiting = (
+        select(o.c.channel)
+        .where(
+            o.c.state == DeliveryState.PENDING,
+            o.c.attempts >= FAILING_TRIES,
+            o.c.created_at <= now - timedelta(seconds=FAILING_S),
+        )
+        .distinct()
+    )
+    failing = dict.fromkeys((await connection.execute(waiting)).scalars(), "channel_fails")
+    disabled = (await connection.execute(select(tables.disabled_channels.c.name))).scalars()
+    return {**failing, **dict.fromkeys(disabled, "channel_disabled")}
 
 
 async def _count(connection: AsyncConnection, channel: str | None, result: str) -> None:

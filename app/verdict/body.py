@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from app.units import format_duration
 from app.verdict.explain import tps
-from app.verdict.model import Change, ChangeKind, Incident, IncidentState, State, Verdict
+from app.verdict.model import MONITOR, Change, ChangeKind, Incident, IncidentState, State, Verdict
 
 RULE_WORDS = {
     "below_expectation": "generates slower than expected",
@@ -84,6 +84,7 @@ def incident_json(incident: Incident) -> dict[str, Any]:
         "updated_at": rfc3339(incident.updated_at),
         "resolve_reason": incident.resolve_reason,
         "summary": incident.summary,
+        "held": incident.held,
     }
 
 
@@ -91,7 +92,7 @@ def links_json(incident: Incident, *, base_url: str) -> dict[str, str]:
     """Where a person reads on; `base_url` without a slash at its end."""
     return {
         "incident": f"{base_url}/incidents/{quote(incident.id)}",
-        "target": f"{base_url}/targets/{quote(incident.target)}",
+        "target": f"{base_url}/" if incident.target == MONITOR else f"{base_url}/targets/{quote(incident.target)}",
     }
 
 

@@ -84,6 +84,10 @@ class IncidentState(StrEnum):
     RESOLVED = "resolved"
 
 
+MONITOR = "bandwatch"
+"""Stands as target and provider of the monitor's own incidents."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
     """A spell of one rule being broken at one (target, location). `rule` is the verdict's state that opened it, or a

@@ -7,10 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from app.verdict.body import summary
-from app.verdict.model import Change, ChangeKind, Incident, IncidentState, Severity, State, Verdict
-
-MONITOR = "bandwatch"
-"""Stands as target and provider of the monitor's own incidents."""
+from app.verdict.model import MONITOR, Change, ChangeKind, Incident, IncidentState, Severity, State, Verdict
 
 
 def silent_verdict(target: str, location: str, *, reason: str, now: datetime) -> Verdict:

@@ -18,7 +18,7 @@ from app.api.routes.manage import Document, schema_of
 from app.api.services import Services
 from app.api.views import ChannelOut, ChannelsOut
 from app.errors import ConfigError, ConflictError, ForbiddenError, NotFoundError, Problem
-from app.storage.outbox import add
+from app.storage.outbox import add, channel_troubles
 from app.storage.queries import managed
 from app.storage.queries.keys import Scope, write_audit
 from app.storage.queries.session import writing
@@ -98,7 +98,9 @@ async def unsilence(served: Served, session: Writing, asking: Asking, silence_id
 async def channels(served: Served, session: Reading) -> ChannelsOut:
     """All channels; references are shown, and what they hold is not."""
     disabled = await managed.disabled_channels(session)
-    return ChannelsOut(items=[ChannelOut.of(c, disabled=disabled.get(c.name)) for c in served.config().channels.values()])
+    troubles = await channel_troubles(session.connection, now=served.clock.now())
+    known = served.config().channels.values()
+    return ChannelsOut(items=[ChannelOut.of(c, disabled=disabled.get(c.name), trouble=troubles.get(c.name)) for c in known])
 
 
 @router.post("/channels", summary="Make a channel", status_code=201, openapi_extra=schema_of(ChannelIn, named=True))

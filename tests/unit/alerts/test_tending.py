@@ -8,9 +8,8 @@ import pytest
 
 from app.alerts.tending import Tender, why_unwatched
 from app.targets.model import Channel, ChannelKind, Config, Match, Route, Silence
-from app.verdict.model import ChangeKind, Incident, IncidentState, Severity, State
+from app.verdict.model import MONITOR, ChangeKind, Incident, IncidentState, Severity, State
 from app.verdict.outbox import Told
-from app.verdict.upkeep import MONITOR
 from tests.support.verdicts import NOW, a_target, said
 
 HOUR = timedelta(hours=1)

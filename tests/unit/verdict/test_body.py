@@ -10,7 +10,7 @@ from app.expectation.model import Basis
 from app.measurement.model import Outcome
 from app.targets.policy import MatchIn
 from app.verdict.advance import CONFIG_RULES
-from app.verdict.body import RULE_WORDS, change_json, incident_json, rfc3339, summary, verdict_json
+from app.verdict.body import RULE_WORDS, change_json, incident_json, links_json, rfc3339, summary, verdict_json
 from app.verdict.model import Change, ChangeKind, Incident, IncidentState, Severity, State
 from app.verdict.trail import STATE_RULES
 from tests.support.verdicts import NOW, an_expectation, failures, said, speeds, verdict_of
@@ -103,3 +103,8 @@ def test_every_rule_has_words_and_can_be_matched_by_a_route() -> None:
     assert {str(state) for state in State} - {"ok", "unknown"} == set(map(str, STATE_RULES))
     assert Outcome.AUTH == "auth"
     assert Basis.SLO == "slo"
+
+
+def test_the_monitors_own_incident_links_to_the_fleet_since_it_is_no_target() -> None:
+    links = links_json(an_incident(target="bandwatch", provider="bandwatch", rule="monitor"), base_url="https://b")
+    assert links == {"incident": "https://b/incidents/i/1", "target": "https://b/"}

@@ -7,8 +7,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.verdict.model import ChangeKind, Incident, IncidentState, Severity, State
-from app.verdict.upkeep import MONITOR, close, orphans, remind, silent_verdict, watch_monitor
+from app.verdict.model import MONITOR, ChangeKind, Incident, IncidentState, Severity, State
+from app.verdict.upkeep import close, orphans, remind, silent_verdict, watch_monitor
 from tests.support.verdicts import NOW, said
 
 OPEN = Incident(
