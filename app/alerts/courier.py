@@ -64,6 +64,7 @@ class Courier:
     sender: Sender | None = None
     _held: Counter[str] = field(default_factory=Counter)
     """Channel -> deliveries to it that run."""
+    _merged: datetime | None = None
     _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -91,7 +92,9 @@ class Courier:
     async def _lease(self) -> list[Leased]:
         now = self.clock.now()
         try:
-            await self.outbox.merge(now=now, over=self.config().thresholds.group_over, join=join)
+            if self._merged is None or abs((now - self._merged).total_seconds()) >= POLL_S:
+                await self.outbox.merge(now=now, over=self.config().thresholds.group_over, join=join)
+                self._merged = now
             return await self.outbox.lease(owner=self.owner, now=now, limit=AT_ONCE, lease_s=LEASE_S, running=self._held)
         except BandwatchError as error:
             log.warning("outbox_not_leased", error=str(error))

@@ -55,6 +55,15 @@ _WIRE = {
 }
 
 
+_TIMED = frozenset(
+    {FailureKind.DEADLINE_CONNECT, FailureKind.DEADLINE_FIRST_TOKEN, FailureKind.DEADLINE_TOTAL, FailureKind.STALL}
+)
+LATE_SHARE = 0.05
+FROZEN_SHARE = 0.5
+LATE_FROM_S = 0.5
+"""What is less is no reason, however short the run was."""
+
+
 def classify(recording: Recording, stream: Stream) -> Classified:
     """Rules 1 to 20. A wire failure after the stream had ended properly (finish or `[DONE]`) is no failure."""
     failure = recording.failure
@@ -62,6 +71,9 @@ def classify(recording: Recording, stream: Stream) -> Classified:
     harmless = failure is not None and failure.kind in {FailureKind.RESET, FailureKind.PROTOCOL, FailureKind.STALL}
     if failure is not None and not (harmless and ended and not stream.errors):
         outcome, error_class = _WIRE[failure.kind]
+        if (late_s := _late_by(recording)) and outcome is not _O.SKIPPED_BUDGET:
+            text = clean(f"this host was {late_s:.1f} s late meanwhile: {failure.text}")
+            return Classified(outcome=_O.LOCAL_ERROR, error_class=_E.LOCAL, text=text)
         return Classified(outcome=outcome, error_class=error_class, text=clean(failure.text))
     if stream.oversize:
         return Classified(outcome=_O.MALFORMED, error_class=_E.OVERSIZE, text="an event is larger than 1 MiB")
@@ -73,6 +85,17 @@ def classify(recording: Recording, stream: Stream) -> Classified:
         outcome, error_class = by_status(recording.status or 500, found.words, context=True)
         return Classified(outcome=outcome, error_class=error_class, text=text)
     return _of_200(recording, stream)
+
+
+def _late_by(recording: Recording) -> float | None:
+    """Seconds that this host was late, where a failure may be its own fault: a deadline that it may have missed by itself (a
+    twentieth of the time), or anything else that happened while it stood still (half of it).
+    """
+    marks, failure, lag_s = recording.marks, recording.failure, recording.host.loop_lag_max_s
+    if failure is None or marks.closed is None or lag_s is None or lag_s < LATE_FROM_S:
+        return None
+    share = LATE_SHARE if failure.kind in _TIMED else FROZEN_SHARE
+    return lag_s if lag_s * 1e9 > share * (marks.closed - marks.started) else None
 
 
 def _of_200(recording: Recording, stream: Stream) -> Classified:

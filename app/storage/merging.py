@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import exists, select, text, update
+from sqlalchemy import func, select, text, update
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage import tables
@@ -44,21 +45,13 @@ async def merge(connection: AsyncConnection, *, now: datetime, over: int, join: 
 
 async def _waiting(connection: AsyncConnection) -> dict[tuple[str, str, str], list[Any]]:
     """What may be merged, oldest first: what is the first of its incident to be told to its channel."""
-    o, earlier = tables.outbox, tables.outbox.alias("earlier")
-    blocked = exists().where(
-        earlier.c.state == DeliveryState.PENDING,
-        earlier.c.channel == o.c.channel,
-        earlier.c.incident_id == o.c.incident_id,
-        earlier.c.seq < o.c.seq,
-    )
+    o = tables.outbox
+    whose = func.coalesce(o.c.incident_id, o.c.id)
+    pending = o.c.state == DeliveryState.PENDING
+    first = select(o.c.seq).where(pending).ext(distinct_on(o.c.channel, whose)).order_by(o.c.channel, whose, o.c.seq)
     found = await connection.execute(
         select(o.c.seq, o.c.id, o.c.channel, o.c.type, o.c.group_key, o.c.body, o.c.next_at)
-        .where(
-            o.c.state == DeliveryState.PENDING,
-            o.c.group_key.is_not(None),
-            o.c.merged_into.is_(None),
-            ~blocked,
-        )
+        .where(pending, o.c.group_key.is_not(None), o.c.merged_into.is_(None), o.c.seq.in_(first))
         .order_by(o.c.seq)
     )
     groups: dict[tuple[str, str, str], list[Any]] = defaultdict(list)

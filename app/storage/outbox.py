@@ -23,26 +23,21 @@ FAILING_S = 900.0
 FAILING_TRIES = 3
 """A channel fails when an announcement has waited so long and was tried so often."""
 _LEASE = text("""
-UPDATE outbox SET lease_owner = :owner, leased_until = :until, attempts = attempts + 1
-WHERE seq IN (
-  SELECT free.seq
-  FROM (SELECT DISTINCT channel FROM outbox WHERE state = 'pending') AS c
-  CROSS JOIN LATERAL (
-    SELECT o.seq FROM outbox o
-    WHERE o.channel = c.channel AND o.state = 'pending' AND o.next_at <= :now
-      AND (o.leased_until IS NULL OR o.leased_until <= :now)
-      AND (o.group_key IS NULL OR o.merged_into = o.id)
-      AND NOT EXISTS (
-        SELECT 1 FROM outbox earlier
-        WHERE earlier.state = 'pending' AND earlier.channel = o.channel AND earlier.incident_id = o.incident_id
-          AND earlier.seq < o.seq
-      )
-    ORDER BY o.seq
-    LIMIT greatest(0, :each - coalesce((CAST(:running AS jsonb) ->> c.channel)::integer, 0))
-    FOR UPDATE SKIP LOCKED
-  ) AS free
+WITH first AS (
+  SELECT DISTINCT ON (channel, coalesce(incident_id, id)) * FROM outbox
+  WHERE state = 'pending' ORDER BY channel, coalesce(incident_id, id), seq
+), free AS (
+  SELECT seq, channel, row_number() OVER (PARTITION BY channel ORDER BY seq) AS place FROM first
+  WHERE next_at <= :now AND (leased_until IS NULL OR leased_until <= :now) AND (group_key IS NULL OR merged_into = id)
+), mine AS (
+  SELECT o.seq FROM outbox o JOIN free ON free.seq = o.seq
+  WHERE free.place <= :each - coalesce((CAST(:running AS jsonb) ->> free.channel)::integer, 0)
+    AND o.state = 'pending' AND (o.leased_until IS NULL OR o.leased_until <= :now)
+  FOR UPDATE OF o SKIP LOCKED
 )
-RETURNING seq, id, channel, type, body::text AS body, incident_id, created_at, attempts
+UPDATE outbox SET lease_owner = :owner, leased_until = :until, attempts = attempts + 1
+FROM mine WHERE outbox.seq = mine.seq
+RETURNING outbox.seq, id, channel, type, body::text AS body, incident_id, created_at, attempts
 """)
 _COUNT = text("""
 INSERT INTO delivery_counts VALUES (:channel, :result, 1)

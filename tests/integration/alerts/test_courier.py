@@ -41,7 +41,7 @@ def on(
     messages: list[Announcement],
     until: Callable[[Outbox], Awaitable[bool]],
     *,
-    within_s: float = 20.0,
+    within_s: float = 90.0,
 ) -> None:
     async def main() -> None:
         database = Database(dsn=dsn)

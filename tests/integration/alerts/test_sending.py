@@ -117,7 +117,7 @@ def test_a_redirect_is_not_followed_not_even_to_the_receiver_itself() -> None:
         async with receiving(answer(200)) as other, receiving(answer(302, location=other.url)) as first:
             channel = Channel(name="ops", kind=ChannelKind.WEBHOOK, urls=(first.url,))
             sender = post()
-            got = await sender.send(channel, message(), now=NOW)
+            got = await sender.send(channel, message(), now=datetime.now(UTC))
             await sender.aclose()
             assert (got.ok, got.status, len(other.requests)) == (False, 302, 0)
             assert "redirect" in got.text
@@ -161,7 +161,9 @@ def test_a_port_where_nobody_listens_is_a_failure_with_a_reason() -> None:
         async with receiving(answer(200)) as heard:
             pass
         sender = post()
-        got = await sender.send(Channel(name="o", kind=ChannelKind.WEBHOOK, urls=(heard.url,)), message(), now=NOW)
+        got = await sender.send(
+            Channel(name="o", kind=ChannelKind.WEBHOOK, urls=(heard.url,)), message(), now=datetime.now(UTC)
+        )
         await sender.aclose()
         return got
 
@@ -218,7 +220,7 @@ def test_cookies_of_a_receiver_are_not_sent_back() -> None:
             sender = post()
             channel = Channel(name="o", kind=ChannelKind.WEBHOOK, urls=(heard.url,))
             for _ in range(2):
-                await sender.send(channel, message(), now=NOW)
+                await sender.send(channel, message(), now=datetime.now(UTC))
             await sender.aclose()
             assert len(heard.requests) == 2
             assert all("cookie" not in headers for _, headers, _ in heard.requests)
@@ -265,7 +267,7 @@ def test_all_peers_are_posted_to_and_one_yes_is_an_arrival() -> None:
         async with receiving(answer(500, body="no")) as bad, receiving(answer(200)) as good, receiving(cut) as dead:
             channel = Channel(name="am", kind=ChannelKind.ALERTMANAGER, urls=(bad.url, good.url + "/", dead.url))
             sender = post()
-            got = await sender.send(channel, message(), now=NOW)
+            got = await sender.send(channel, message(), now=datetime.now(UTC))
             await sender.aclose()
             assert [len(peer.requests) for peer in (bad, good, dead)] == [1, 1, 1]
             assert (got.ok, got.status) == (True, 200)
@@ -281,7 +283,9 @@ def test_when_no_peer_takes_it_it_has_not_arrived() -> None:
 def apprise(url_of: str, *, environ: dict[str, str] | None = None, attempt_s: float = 10.0) -> Answer:
     async def main() -> Answer:
         sender = post(environ=environ, attempt_s=attempt_s)
-        got = await sender.send(Channel(name="chat", kind=ChannelKind.APPRISE, urls=(ref(url_of),)), message(), now=NOW)
+        got = await sender.send(
+            Channel(name="chat", kind=ChannelKind.APPRISE, urls=(ref(url_of),)), message(), now=datetime.now(UTC)
+        )
         await sender.aclose()
         return got
 
@@ -292,7 +296,9 @@ def test_apprise_delivers_title_and_summary() -> None:
     async def main() -> None:
         async with receiving(answer(200)) as heard:
             sender = post(environ={"URL": heard.url.replace("http", "json") + "/hook"})
-            got = await sender.send(Channel(name="chat", kind=ChannelKind.APPRISE, urls=(ref("URL"),)), message(), now=NOW)
+            got = await sender.send(
+                Channel(name="chat", kind=ChannelKind.APPRISE, urls=(ref("URL"),)), message(), now=datetime.now(UTC)
+            )
             await sender.aclose()
             assert got == Answer(ok=True, text="sent")
             sent = json.loads(heard.requests[0][2])
@@ -307,7 +313,9 @@ def test_apprise_says_when_the_service_did_not_take_it() -> None:
     async def main() -> None:
         async with receiving(answer(500)) as heard:
             sender = post(environ={"URL": heard.url.replace("http", "json")})
-            got = await sender.send(Channel(name="chat", kind=ChannelKind.APPRISE, urls=(ref("URL"),)), message(), now=NOW)
+            got = await sender.send(
+                Channel(name="chat", kind=ChannelKind.APPRISE, urls=(ref("URL"),)), message(), now=datetime.now(UTC)
+            )
             await sender.aclose()
             assert got == Answer(ok=False, text="the service did not take it")
 
@@ -326,7 +334,7 @@ def test_an_apprise_channel_made_by_the_api_cannot_name_a_host() -> None:
             sender = post(allow=("127.0.0.0/8",))
             for url in (heard.url.replace("http", "json"), heard.url, "syslog://", "mailto://u:p@example.org"):
                 channel = Channel(name="chat", kind=ChannelKind.APPRISE, urls=(url,), origin="api")
-                got = await sender.send(channel, message(), now=NOW)
+                got = await sender.send(channel, message(), now=datetime.now(UTC))
                 assert "ForbiddenError" in got.text
             await sender.aclose()
             assert heard.requests == []
@@ -339,7 +347,7 @@ def test_calls_that_hang_in_apprise_do_not_pile_up() -> None:
         async with receiving(hang) as heard:
             sender = post(environ={"URL": heard.url.replace("http", "json") + "/?cto=2&rto=2"}, attempt_s=0.2)
             channel = Channel(name="chat", kind=ChannelKind.APPRISE, urls=(ref("URL"),))
-            texts = [(await sender.send(channel, message(), now=NOW)).text for _ in range(5)]
+            texts = [(await sender.send(channel, message(), now=datetime.now(UTC))).text for _ in range(5)]
             assert texts[:4] == ["no answer within 0.2 s"] * 4
             assert "have not returned yet" in texts[4]
             await sender.aclose()

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import trustme
 
 from app.clock import SystemClock
 from app.errors import ForbiddenError
-from app.measurement.model import Measurement
+from app.measurement.model import Measurement, Outcome
 from app.measurement.recording import Recording, StampSource
 from app.probe.client import Clients
 from app.probe.prober import Prober
@@ -283,3 +284,22 @@ def test_thirty_at_once_do_not_disturb_each_other() -> None:
         found = _at_once(30)(port)
     assert {m.outcome for m in found} == {"ok"}
     assert {m.output_tokens for m in found} == {20}
+
+
+def test_a_loop_that_was_blocked_over_a_deadline_blames_itself_and_not_the_provider() -> None:
+    async def main() -> Measurement:
+        prober = Prober(clients=Clients(), resolve=lambda _: KEY, clock=SystemClock(), rng=Random(1))
+        silent = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/v1"
+        running = asyncio.create_task(prober.probe(target(url, deadlines=Deadlines(first_token_s=0.6, total_s=2.0))))
+        await asyncio.sleep(0.2)
+        time.sleep(0.7)  # noqa: ASYNC251 - that is the fault
+        _, reading = await running
+        await prober.clients.aclose()
+        silent.close()
+        return reading.measurement
+
+    m = asyncio.run(main())
+    assert m.outcome is Outcome.LOCAL_ERROR
+    assert m.loop_lag_s is not None
+    assert m.loop_lag_s > 0.5
