@@ -10,6 +10,12 @@ LISTED = 100
 """The most incidents that a message lists; `group.size` counts all."""
 NAMED = 5
 """The most targets that its sentence names."""
+_VERBS = {
+    "incident.opened": "opened",
+    "incident.updated": "changed",
+    "incident.reminder": "are still open",
+    "incident.resolved": "resolved",
+}
 _LISTED_KEYS = ("id", "target", "model", "location", "rule", "severity", "state", "opened_at", "resolved_at", "summary")
 
 
@@ -43,5 +49,4 @@ def _sentence(provider: str, kind: str, incidents: Sequence[Mapping[str, Any]]) 
     what = ", ".join(f"{n} {rule}" for rule, n in sorted(rules.items(), key=lambda item: (-item[1], item[0])))
     targets = list(dict.fromkeys(str(each["target"]) for each in incidents))
     more = f" and {len(targets) - NAMED} more" if len(targets) > NAMED else ""
-    verb = kind.removeprefix("incident.")
-    return f"{provider}: {len(incidents)} incidents {verb} ({what}): {', '.join(targets[:NAMED])}{more}."
+    return f"{provider}: {len(incidents)} incidents {_VERBS.get(kind, kind)} ({what}): {', '.join(targets[:NAMED])}{more}."

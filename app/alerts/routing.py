@@ -17,7 +17,6 @@ from app.verdict.outbox import Announcement, Told
 from app.verdict.quiet import held_by, matches
 
 LONGEST_GROUP_WAIT_S = 120.0
-_GROUPED = frozenset({ChangeKind.OPENED, ChangeKind.RESOLVED})
 
 
 def channels_for(incident: Incident, config: Config) -> tuple[str, ...]:
@@ -63,8 +62,7 @@ class Speaker:
 
     def _message(self, change: Change, name: str) -> Announcement:
         grouped = (
-            change.kind in _GROUPED
-            and change.incident.provider != MONITOR
+            change.incident.provider != MONITOR
             and self.config.channels[name].kind is not ChannelKind.ALERTMANAGER  # it groups by itself
         )
         wait = timedelta(seconds=self._group_wait_s(change.incident.target))

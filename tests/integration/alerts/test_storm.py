@@ -92,7 +92,10 @@ def test_thirty_targets_of_one_provider_down_are_one_message_and_up_again_one_mo
         assert await house.deliver(WAIT - timedelta(seconds=1)) == []
         assert await house.deliver(WAIT) == [("opened", 30)]
         assert await house.deliver(WAIT * 10) == []
-        later = timedelta(hours=1)
+        later = timedelta(hours=4)
+        await house.open(*targets, after=later, kind=ChangeKind.REMINDER)
+        assert await house.deliver(later + WAIT) == [("reminder", 30)]
+        later *= 2
         await house.open(*targets, after=later, kind=ChangeKind.RESOLVED)
         assert await house.deliver(later + WAIT) == [("resolved", 30)]
         assert await house.deliver(later + WAIT * 100) == []

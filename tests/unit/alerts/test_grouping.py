@@ -38,6 +38,8 @@ def test_its_sentence_says_what_how_often_and_to_whom() -> None:
     assert joined["data"]["summary"] == (
         "groq: 7 incidents opened (5 unavailable, 2 slow first token): groq/m0, groq/m1, groq/m2, groq/m3, groq/m4 and 2 more."
     )
+    reminder = join([body(0, kind="incident.reminder"), body(1, kind="incident.reminder")])
+    assert reminder["data"]["summary"] == "groq: 2 incidents are still open (2 unavailable): groq/m0, groq/m1."
     ended = join([body(0, kind="incident.resolved"), body(1, kind="incident.resolved")])
     assert ended["data"]["summary"] == "groq: 2 incidents resolved (2 unavailable): groq/m0, groq/m1."
 

@@ -100,7 +100,7 @@ def test_what_is_silenced_or_in_maintenance_is_stored_with_the_reason_and_announ
     assert (said_later.changes[0].incident.held, heard(said_later)) == (None, ("am",))
 
 
-def test_beginnings_and_ends_wait_for_their_group_but_not_on_the_way_to_an_alertmanager_which_groups_itself() -> None:
+def test_what_is_said_waits_for_its_group_but_not_on_the_way_to_an_alertmanager_which_groups_itself() -> None:
     by_channel = {
         each.channel: each for each in tell(ChangeKind.OPENED, replace(OPEN, severity=Severity.CRITICAL)).announcements
     }
@@ -116,8 +116,6 @@ def test_beginnings_and_ends_wait_for_their_group_but_not_on_the_way_to_an_alert
             m for m in tell(ChangeKind.OPENED, replace(OPEN, channels=("chat",)), config).announcements if m.channel == "chat"
         )
         assert told.not_before == NOW + timedelta(seconds=wait_s)
-    (grown,) = tell(ChangeKind.UPDATED, replace(OPEN, channels=("chat",), target="x")).announcements
-    assert grown.group is None
 
 
 def test_the_monitors_own_trouble_waits_for_nobody() -> None:
