@@ -56,16 +56,19 @@ class Speaker:
         return heard, tuple(self._message(heard, name) for name in names)
 
     def _group_wait_s(self, target: str) -> float:
-        """As configured, and at least an interval of the target: others of its provider are probed within it."""
+        """As configured, and at least an interval of the target: others of its provider are probed within it. 0 is 0."""
+        if not self.config.thresholds.group_wait_s:
+            return 0.0
         every_s = next((each.every_s for each in self.config.targets if each.name == target), 0.0)
         return max(self.config.thresholds.group_wait_s, min(every_s, LONGEST_GROUP_WAIT_S))
 
     def _message(self, change: Change, name: str) -> Announcement:
+        wait_s = self._group_wait_s(change.incident.target)
         grouped = (
-            change.incident.provider != MONITOR
+            wait_s > 0
+            and change.incident.provider != MONITOR
             and self.config.channels[name].kind is not ChannelKind.ALERTMANAGER  # it groups by itself
         )
-        wait = timedelta(seconds=self._group_wait_s(change.incident.target))
         return Announcement(
             id=f"msg_{self.new_id()}",
             channel=name,
@@ -73,7 +76,7 @@ class Speaker:
             body=change_json(change, base_url=self.base_url),
             incident_id=change.incident.id,
             created_at=self.now,
-            not_before=self.now + wait if grouped else None,
+            not_before=self.now + timedelta(seconds=wait_s) if grouped else None,
             group=change.incident.provider if grouped else None,
         )
 

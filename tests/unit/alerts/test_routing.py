@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.alerts.routing import channels_for, speak
-from app.targets.model import Channel, ChannelKind, Config, Maintenance, Match, Route, Silence
+from app.targets.model import Channel, ChannelKind, Config, Maintenance, Match, Route, Silence, Thresholds
 from app.verdict.model import Change, ChangeKind, Incident, IncidentState, Severity
 from app.verdict.outbox import Told
 from tests.support.verdicts import NOW, a_target, said
@@ -116,6 +116,12 @@ def test_what_is_said_waits_for_its_group_but_not_on_the_way_to_an_alertmanager_
             m for m in tell(ChangeKind.OPENED, replace(OPEN, channels=("chat",)), config).announcements if m.channel == "chat"
         )
         assert told.not_before == NOW + timedelta(seconds=wait_s)
+
+
+def test_without_a_wait_there_are_no_groups() -> None:
+    config = replace(CONFIG, thresholds=Thresholds(group_wait_s=0.0), targets=(a_target(),))
+    told = tell(ChangeKind.OPENED, replace(OPEN, channels=("chat",)), config)
+    assert all(each.group is None and each.not_before is None for each in told.announcements)
 
 
 def test_the_monitors_own_trouble_waits_for_nobody() -> None:
