@@ -21,7 +21,7 @@ from app.bootstrap.supervise import every, supervise
 from app.bootstrap.watch import Watch
 from app.dispatch.election import Election
 from app.dispatch.queue import Queue
-from app.dispatch.scheduler import Scheduler, drive
+from app.dispatch.scheduler import TICK_S, Scheduler, Ticker
 from app.dispatch.spool import Spool
 from app.dispatch.tick import Tick
 from app.dispatch.worker import Deps, Worker
@@ -118,12 +118,11 @@ class Roles:
                 mark=ScheduleMark(database=core.database),
                 elected=election.elected,
                 enqueue=Queue(pool=pool).enqueue,
-                count_tick=self._ledger().count_tick,
             )
-            ticker = drive(self._scheduler)
+            ticker = Ticker(scheduler=self._scheduler)
             ticker.start()
-            stack.callback(ticker.shutdown, wait=False)
-            await core.stop.wait()
+            stack.callback(ticker.stop)
+            await every(TICK_S, ticker.keep, stop=core.stop)
 
     async def _watch(self) -> None:
         if not await self._started():
@@ -260,7 +259,9 @@ class Roles:
         return self._judgement
 
     def _pool(self) -> asyncpg.Pool:
-        return asyncpg.create_pool(raw_dsn(self.core.database.dsn), min_size=POOL[0], max_size=POOL[1], timeout=5)
+        return asyncpg.create_pool(
+            raw_dsn(self.core.database.dsn), min_size=POOL[0], max_size=POOL[1], timeout=5, command_timeout=30
+        )
 
 
 async def ask_for_probe(core: Core, target: Target, location: str, at: datetime) -> None:

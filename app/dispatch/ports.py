@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import Protocol
 
 from app.measurement.model import Reading, Run
 from app.measurement.recording import Recording
+from app.targets.grid import Walk
 from app.targets.model import Target
 from app.verdict.outbox import Claim, Decision, Past, Recorded
 
@@ -43,8 +44,8 @@ class Ledger(Protocol):
         """Store a run with everything that follows from it, in one transaction fenced by the tick's identity."""
         ...
 
-    async def count_tick(self, result: str, n: int = 1) -> None:
-        """Add to the count of ticks with that result."""
+    async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> bool:
+        """Note what became of a tick, and count it: once, however often it is said. False: it was known already."""
         ...
 
 
@@ -59,10 +60,14 @@ class Prober(Protocol):
 class Mark(Protocol):
     """How far the grid has been walked, kept over restarts and shared by all schedulers."""
 
-    async def load(self) -> tuple[datetime | None, Sequence[str]]:
-        """The instant up to which ticks were handed out, and the keys (target|location) known then."""
+    async def load(self) -> Walk | None:
+        """The last one saved; None before the first."""
         ...
 
-    async def save(self, at: datetime, keys: Sequence[str]) -> None:
-        """Remember both."""
+    async def save(self, walk: Walk, *, missed: int = 0) -> None:
+        """Remember it, and count the ticks that it passed and that will never run, in one transaction."""
+        ...
+
+    async def set_back(self, now: datetime) -> None:
+        """The clock was set back to `now`: whatever waits for an instant that was near is not to wait until it comes again."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,14 +12,18 @@ from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from app.clock import Clock
-from app.dispatch.plan import Plan, plan
+from app.dispatch.plan import Plan, is_set_back, plan
 from app.dispatch.ports import Mark
-from app.dispatch.tick import Tick, TickResult
+from app.dispatch.tick import Tick
+from app.targets.grid import Walk
 from app.targets.model import Config
 
 log = structlog.get_logger()
 
 TICK_S = 1.0
+HANGS_S = 15.0
+"""A tick takes milliseconds; one that takes this long waits for a database that is silent, and the next one tries anew."""
+JOB = "grid"
 SAVE_S = 10.0
 """The mark is saved with every queued tick, and at least this often: its age shows that ticks are finishing."""
 
@@ -33,57 +38,74 @@ class Scheduler:
     elected: Callable[[], Awaitable[bool]]
     """Is this scheduler the one that walks? Asked every second; holds or tries the advisory lock."""
     enqueue: Callable[[Sequence[tuple[Tick, str]], datetime], Awaitable[int]]
-    count_tick: Callable[[str, int], Awaitable[None]]
     last_tick_at: datetime | None = None
     _saved: datetime | None = None
-    _walked: tuple[datetime, frozenset[str]] | None = field(default=None)
+    _walk: Walk | None = field(default=None)
 
     async def tick(self) -> Plan | None:
         """Queue what came due since the last walk; counts what is too late as missed. None: another one is elected."""
         if not await self.elected():
-            self._walked = None
+            self._walk = None
             return None
         now = self.clock.now()
-        since, known = self._walked or await self._remembered(now)
-        made = plan(self.config().targets, since=since, until=now, known=known)
+        walk = self._walk or await self.mark.load() or Walk(at=now)
+        if is_set_back(walk, now=now):
+            log.warning("clock_set_back", seconds=round((walk.at - now).total_seconds(), 3), turn=walk.turn + 1)
+            await self.mark.set_back(now)
+        made = plan(self.config().targets, walk=walk, now=now)
         fresh = await self.enqueue(made.due, now)
-        if made.missed:
-            await self.count_tick(TickResult.MISSED, made.missed)
         if overlap := len(made.due) - fresh:
             log.info("ticks_already_queued", count=overlap)
-        if (
-            made.due
-            or made.missed
-            or known != made.keys
-            or self._saved is None
-            or abs((now - self._saved).total_seconds()) >= SAVE_S
-        ):
-            await self.mark.save(now, sorted(made.keys))
+        if made.due or made.missed or self._is_new(made.walk, before=walk):
+            await self.mark.save(made.walk, missed=made.missed)
             self._saved = now
-        self._walked = (now, made.keys)
+        self._walk = made.walk
         self.last_tick_at = now
         return made
 
-    async def _remembered(self, now: datetime) -> tuple[datetime, frozenset[str]]:
-        """Where the last elected scheduler stopped; a first start walks from now."""
-        at, keys = await self.mark.load()
-        if at is None:
-            return now, frozenset()
-        return at, frozenset(keys)
+    def _is_new(self, walk: Walk, *, before: Walk) -> bool:
+        """Must the walk be saved although it handed out nothing?"""
+        if walk.keys != before.keys or walk.turn != before.turn or self._saved is None:
+            return True
+        return abs((walk.at - self._saved).total_seconds()) >= SAVE_S
 
 
-def drive(scheduler: Scheduler) -> AsyncIOScheduler:
-    """An APScheduler that calls `tick` once a second, never twice at once, and reports what it raises.
+@dataclass(slots=True, kw_only=True)
+class Ticker:
+    """Calls `tick` once a second, never twice at once, ends one that hangs, and reports what goes wrong.
 
-    The caller starts it inside the running loop, and shuts it down.
+    APScheduler keeps its next run by the wall clock, and sleeps until then: with a clock set back by two hours, for two
+    hours. So `keep`, which lives by the monotonic clock, looks whether the next run is as near as it should be.
     """
-    ticker = AsyncIOScheduler(timezone="UTC")
-    ticker.add_job(
-        scheduler.tick, "interval", seconds=TICK_S, id="grid", max_instances=1, coalesce=True, misfire_grace_time=None
-    )
 
-    def report(event: JobExecutionEvent) -> None:
-        log.error("schedule_tick_failed", error=repr(event.exception))
+    scheduler: Scheduler
+    hangs_s: float = HANGS_S
+    _apscheduler: AsyncIOScheduler = field(default_factory=lambda: AsyncIOScheduler(timezone="UTC"))
 
-    ticker.add_listener(report, EVENT_JOB_ERROR)
-    return ticker
+    def start(self) -> None:
+        """Begin, inside the running loop."""
+        self._apscheduler.add_job(
+            self._tick, "interval", seconds=TICK_S, id=JOB, max_instances=1, coalesce=True, misfire_grace_time=None
+        )
+        self._apscheduler.add_listener(_report, EVENT_JOB_ERROR)
+        self._apscheduler.start()
+
+    async def keep(self) -> None:
+        """Begin the interval anew where the next run is too far away; called about once a second."""
+        job = self._apscheduler.get_job(JOB)
+        away_s = (job.next_run_time - self.scheduler.clock.now()).total_seconds()
+        if away_s > 2 * TICK_S:
+            log.warning("ticks_begin_anew", away_s=round(away_s, 3))
+            job.reschedule("interval", seconds=TICK_S)
+
+    def stop(self) -> None:
+        """End; a tick that runs is cancelled."""
+        self._apscheduler.shutdown(wait=False)
+
+    async def _tick(self) -> None:
+        async with asyncio.timeout(self.hangs_s):
+            await self.scheduler.tick()
+
+
+def _report(event: JobExecutionEvent) -> None:
+    log.error("schedule_tick_failed", error=repr(event.exception))

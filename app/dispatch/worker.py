@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from typing import TypeVar
 
 import structlog
 
@@ -22,6 +23,11 @@ log = structlog.get_logger()
 
 SPENDING = frozenset({Outcome.OK, Outcome.CONTENT_FILTER, Outcome.STALLED, Outcome.TRUNCATED, Outcome.EMPTY})
 """Outcomes that may have cost tokens although no usage came; what was reserved stays spent."""
+
+
+PATIENCE_S = 120.0
+PAUSE_S = 0.5
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -59,53 +65,85 @@ class Worker:
 
     deps: Deps
     stats: Stats = field(default_factory=Stats)
-    _running: set[tuple[str, str]] = field(default_factory=set)
+    _running: dict[tuple[str, str], datetime] = field(default_factory=dict)
 
     async def handle(self, tick: Tick) -> TickResult | None:
-        """Bring a tick to its one terminal result, and count it. None: somebody else already had."""
+        """Bring a tick to its one terminal result, and count it. None: somebody else already had, or is about to."""
+        if self._running.get((tick.target, tick.location)) == tick.due_at:
+            return None
         result = await self._handle(tick)
-        if result is not None:
-            await self.deps.ledger.count_tick(result)
-        return result
+        counted = await self._patiently(
+            lambda: self.deps.ledger.finish(
+                target=tick.target, location=tick.location, due_at=tick.due_at, result=result or TickResult.RUN
+            )
+        )
+        return result if counted or result is None else None
+
+    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+        """Ask the ledger again and again while the database is away: the job is held meanwhile, and nobody else takes it.
+
+        Raises:
+            BandwatchError, OSError: it has been away for too long.
+        """
+        began = self.deps.clock.monotonic_ns()
+        while True:
+            try:
+                return await step()
+            except (BandwatchError, OSError):
+                if self.deps.clock.monotonic_ns() - began > PATIENCE_S * 1e9:
+                    raise
+                await self.deps.clock.sleep(PAUSE_S)
 
     async def _handle(self, tick: Tick) -> TickResult | None:
         target = next((t for t in self.deps.config().targets if t.name == tick.target), None)
         if target is None or (target.paused and not tick.asked):
             return TickResult.SKIPPED_PAUSED
-        lateness_s = (self.deps.clock.now() - tick.due_at).total_seconds()
-        if is_missed(lateness_s, every_s=target.every_s) and not tick.asked:
+        if self._is_missed(tick, target):
             return TickResult.MISSED
+        lateness_s = self._lateness_s(tick)
         key = (tick.target, tick.location)
         if key in self._running:
             return TickResult.SKIPPED_OVERLAP
-        self._running.add(key)
+        self._running[key] = tick.due_at
         self.stats.in_flight += 1
         self.stats.last_lateness_s = max(0.0, lateness_s)
         try:
             return await self._run(tick, target, late=is_late(lateness_s) and not tick.asked)
         finally:
-            self._running.discard(key)
+            del self._running[key]
             self.stats.in_flight -= 1
             self.stats.last_finished_at = self.deps.clock.now()
 
+    def _lateness_s(self, tick: Tick) -> float:
+        return (self.deps.clock.now() - tick.due_at).total_seconds()
+
+    def _is_missed(self, tick: Tick, target: Target) -> bool:
+        """Is it too late to run? Never for a probe that a person asked for."""
+        return not tick.asked and is_missed(self._lateness_s(tick), every_s=target.every_s)
+
     async def _run(self, tick: Tick, target: Target, *, late: bool) -> TickResult | None:
-        claim = await self.deps.ledger.claim(
-            target=tick.target, location=tick.location, due_at=tick.due_at, owner=self.deps.instance
+        claim = await self._patiently(
+            lambda: self.deps.ledger.claim(
+                target=tick.target, location=tick.location, due_at=tick.due_at, owner=self.deps.instance
+            )
         )
         if claim is Claim.DONE:
             return None
         if claim is Claim.AGAIN:
             self.stats.repeated_calls += 1
             log.warning("tick_repeated", target=tick.target, location=tick.location, due_at=tick.due_at.isoformat())
-        started = self.deps.clock.now()
+        if self._is_missed(tick, target):
+            return TickResult.MISSED  # the database was away for long
+        started, began = self.deps.clock.now(), self.deps.clock.monotonic_ns()
         day = started.astimezone(UTC).date()
         tokens = target.recipe.prompt_tokens + target.recipe.output_tokens
         usd = self.deps.price(target, target.recipe.prompt_tokens, target.recipe.output_tokens)
-        if not await self.deps.ledger.reserve(target=target, tokens=tokens, usd=usd, day=day):
+        if not await self._patiently(lambda: self.deps.ledger.reserve(target=target, tokens=tokens, usd=usd, day=day)):
             await self._store(self._skipped(tick, target, started), target)
             return TickResult.SKIPPED_BUDGET
         recording, reading = await self.deps.prober.probe(target, scheduled_at=tick.due_at)
-        run = self._run_of(tick, target, started, recording, reading)
+        took = timedelta(microseconds=(self.deps.clock.monotonic_ns() - began) // 1000)
+        run = self._run_of(tick, target, (started, started + took), recording, reading)
         await self._store(run, target)
         used = _used_tokens(reading.measurement, reserved=tokens)
         await self._settle(target, day=day, reserved=(tokens, usd), used=(used, run.cost_usd))
@@ -138,15 +176,18 @@ class Worker:
         except (BandwatchError, OSError) as error:
             log.warning("budget_not_settled", target=target.name, error=str(error))
 
-    def _run_of(self, tick: Tick, target: Target, started: datetime, recording: Recording, reading: Reading) -> Run:
+    def _run_of(
+        self, tick: Tick, target: Target, span: tuple[datetime, datetime], recording: Recording, reading: Reading
+    ) -> Run:
+        """A run; its end is its start and what the monotonic clock says that it took, however the wall clock is set."""
         measurement = reading.measurement
         return Run(
             id=self.deps.new_id(),
             target=tick.target,
             location=tick.location,
             due_at=tick.due_at,
-            started_at=started,
-            finished_at=self.deps.clock.now(),
+            started_at=span[0],
+            finished_at=span[1],
             provider=target.provider.name,
             model=target.model,
             recipe=target.recipe.name,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from app.clock import Clock
 from app.measurement.model import Run
@@ -15,18 +16,25 @@ from app.storage import budgets, results
 from app.storage.database import Database
 from app.storage.incidents import write_advance
 from app.storage.outbox import add
-from app.storage.past import PastReader
+from app.storage.partitions import create
+from app.storage.past import AHEAD, PastReader
+from app.storage.ticks import finish_tick
 from app.targets.model import Target, Thresholds
 from app.verdict.outbox import Claim, Decision, Past, Recorded
 
-_DONE = text("SELECT 1 FROM runs WHERE due_at = :due_at AND target = :target AND location = :location")
+NO_PARTITION = "23514"
+"""SQLSTATE of a row for which there is no partition: the clock jumped further than partitions are made ahead."""
+
+_OF_TICK = "due_at = :due_at AND target = :target AND location = :location"
+_DONE = text(f"""
+SELECT 1 FROM runs WHERE {_OF_TICK} UNION ALL SELECT 1 FROM claims WHERE {_OF_TICK} AND result IS NOT NULL LIMIT 1
+""")  # noqa: S608 - constants
 _CLAIM = text("""
-INSERT INTO claims VALUES (:due_at, :target, :location, :owner, :now, 1)
+INSERT INTO claims VALUES (:due_at, :target, :location, :owner, :now, 1, NULL)
 ON CONFLICT (due_at, target, location) DO UPDATE
   SET owner = excluded.owner, claimed_at = excluded.claimed_at, attempts = claims.attempts + 1
 RETURNING attempts
 """)
-_COUNT = text("INSERT INTO tick_counts VALUES (:result, :n) ON CONFLICT (result) DO UPDATE SET n = tick_counts.n + excluded.n")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +47,7 @@ class Ledger:
     _pasts: PastReader = field(default_factory=PastReader)
 
     async def claim(self, *, target: str, location: str, due_at: datetime, owner: str) -> Claim:
-        """Take a tick. A tick with a stored run is done, whoever asks; one that was claimed before is tried again."""
+        """Take a tick. One with a stored run or a known result is done, whoever asks; one claimed before is tried again."""
         tick = {"due_at": due_at, "target": target, "location": location}
         async with self.database.write() as connection:
             if (await connection.execute(_DONE, tick)).first() is not None:
@@ -80,8 +88,17 @@ class Ledger:
         """Store a run, its totals, its verdict, its incidents and their announcements: all of it, or nothing.
 
         One (target, location) at a time. A tick that has its result stays as it is; a run older than the one that the
-        verdict rests on is stored, and decides nothing.
+        verdict rests on is stored, and decides nothing. One that rests on the future is of a clock that was set back.
         """
+        try:
+            return await self._record(run, target=target, decide=decide)
+        except IntegrityError as error:
+            if getattr(error.orig, "sqlstate", "") != NO_PARTITION:
+                raise
+        await create(self.database, run.due_at.astimezone(UTC).date())
+        return await self._record(run, target=target, decide=decide)
+
+    async def _record(self, run: Run, *, target: Target, decide: Callable[[Past], Decision]) -> Recorded:
         async with self.database.write() as connection:
             totals = await results.hold(connection, run)
             if not await results.insert_run(connection, run):
@@ -90,7 +107,7 @@ class Ledger:
             if run.recording is not None:
                 await results.keep_recording(connection, run)
             past, newest = await self._pasts.read(connection, run, target=target, thresholds=self.thresholds())
-            if newest is not None and newest > run.due_at:
+            if newest is not None and run.due_at < newest <= max(self.clock.now(), run.finished_at) + AHEAD:
                 await results.count(connection, run, totals)
                 return Recorded(stored=True)
             decision = decide(past)
@@ -99,7 +116,9 @@ class Ledger:
             await add(connection, decision.announcements)
         return Recorded(stored=True, decision=decision)
 
-    async def count_tick(self, result: str, n: int = 1) -> None:
-        """Add to the count of ticks with that result."""
+    async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> bool:
+        """Note what became of a tick, and count it: once, however often it is said. False: it was known already."""
         async with self.database.write() as connection:
-            await connection.execute(_COUNT, {"result": result, "n": n})
+            return await finish_tick(
+                connection, target=target, location=location, due_at=due_at, result=result, now=self.clock.now()
+            )

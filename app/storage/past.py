@@ -29,6 +29,8 @@ BASELINE_FRESH = timedelta(minutes=15)
 """A week's baseline is read again after this long; it moves by a thousandth meanwhile."""
 SKEW = timedelta(days=1)
 """Runs start near the instant they were due; far enough for results that were spooled. Lets Postgres skip partitions."""
+AHEAD = timedelta(minutes=1)
+"""Runs that began this much after a run ended are of a time before the clock was set back, and say nothing of now."""
 
 _READ = text(f"""
 SELECT v.due_at, v.verdict::text AS verdict, v.trail::text AS trail, i.incidents::text AS incidents, s.*
@@ -41,7 +43,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
   SELECT {SAMPLE_ARRAYS} FROM (
     SELECT * FROM runs
-    WHERE target = :target AND location = ANY(CAST(:locations AS text[])) AND started_at > :since
+    WHERE target = :target AND location = ANY(CAST(:locations AS text[])) AND started_at > :since AND started_at < :until
       AND due_at > :due_from AND due_at < :due_to
     ORDER BY started_at DESC LIMIT :most
   ) r
@@ -77,6 +79,7 @@ class PastReader:
                 "location": run.location,
                 "locations": places,
                 "since": since,
+                "until": run.finished_at + AHEAD,
                 "due_from": since - SKEW,
                 "due_to": run.due_at + SKEW,
                 "most": SAMPLES * len(places),

@@ -122,11 +122,20 @@ delivery_attempts = _table(
 delivery_counts = _table("delivery_counts", channel=Text(), result=Text(), n=BigInteger())
 disabled_channels = _table("disabled_channels", name=Text(), at=_time, reason=Text())
 budgets = _table("budgets", scope=Text(), day=Date(), tokens=BigInteger(), usd=Float())
-claims = _table("claims", due_at=_time, target=Text(), location=Text(), owner=Text(), claimed_at=_time, attempts=Integer())
+claims = _table(
+    "claims",
+    due_at=_time,
+    target=Text(),
+    location=Text(),
+    owner=Text(),
+    claimed_at=_time,
+    attempts=Integer(),
+    result=Text(),
+)
 tick_counts = _table("tick_counts", result=Text(), n=BigInteger())
 totals = _table("totals", target=Text(), location=Text(), totals=JSONB())
 processes = _table("processes", instance=Text(), role=Text(), location=Text(), started_at=_time, beat_at=_time, stats=JSONB())
-schedule_mark = _table("schedule_mark", one=Boolean(), at=_time, keys=ARRAY(Text()))
+schedule_mark = _table("schedule_mark", one=Boolean(), at=_time, keys=ARRAY(Text()), high=_time, turn=Integer())
 api_targets = _table("api_targets", name=Text(), document=JSONB(), created_at=_time)
 api_channels = _table("api_channels", name=Text(), document=JSONB(), created_at=_time)
 paused_targets = _table("paused_targets", name=Text(), at=_time)

@@ -11,6 +11,7 @@ from sqlalchemy import Delete, Exists, TextClause, delete, exists, text
 from app.storage import tables
 from app.storage.database import Database
 from app.storage.partitions import create_ahead, drop_before
+from app.storage.ticks import settle_lost
 from app.targets.model import Retention
 from app.verdict.model import IncidentState
 from app.verdict.outbox import DeliveryState
@@ -40,6 +41,7 @@ async def upkeep(database: Database, *, retention: Retention, now: datetime) -> 
     dropped = await drop_before(database, now - timedelta(seconds=retention.runs_s))
     async with database.write() as connection:
         await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
+        await settle_lost(connection, now=now)
         trimmed = sum([(await connection.execute(statement)).rowcount for statement in _stale(retention, now)])
     return Kept(days_ahead=days_ahead, dropped=tuple(dropped), trimmed=trimmed)
 

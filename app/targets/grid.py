@@ -111,6 +111,20 @@ class Grid:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """How far the grids have been walked, over all of them.
+
+    `at`: up to when ticks were handed out. `keys`: which grids were known then. `high`: the furthest that was ever walked;
+    later than `at` while the wall clock goes over time that it has been through already. `turn`: how often it went back.
+    """
+
+    at: datetime
+    keys: frozenset[str] = frozenset()
+    high: datetime | None = None
+    turn: int = 0
+
+
 def is_late(lateness_s: float) -> bool:
     """Does a start `lateness_s` after its tick count as late?"""
     return lateness_s > LATE_AFTER_S

@@ -27,13 +27,19 @@ class FakeLedger:
 
     claims: dict[tuple[str, str, datetime], Claim] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
+    finished: dict[tuple[str, str, datetime], str] = field(default_factory=dict)
     counted: dict[str, int] = field(default_factory=dict)
     reserved: list[tuple[int, float | None]] = field(default_factory=list)
     settled: list[dict[str, Any]] = field(default_factory=list)
     room: bool = True
     away: bool = False
+    down_for: int = 0
+    """How many more claims fail."""
 
     async def claim(self, *, target: str, location: str, due_at: datetime, owner: str) -> Claim:
+        if self.down_for > 0:
+            self.down_for -= 1
+            raise UnavailableError("the database is away")
         key = (target, location, due_at)
         found = self.claims.get(key, Claim.NEW)
         self.claims[key] = Claim.AGAIN if found is Claim.NEW else found
@@ -59,8 +65,12 @@ class FakeLedger:
         self.claims[key] = Claim.DONE
         return Recorded(stored=stored, decision=None)
 
-    async def count_tick(self, result: str, n: int = 1) -> None:
-        self.counted[result] = self.counted.get(result, 0) + n
+    async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> bool:
+        if (target, location, due_at) in self.finished:
+            return False
+        self.finished[target, location, due_at] = result
+        self.counted[result] = self.counted.get(result, 0) + 1
+        return True
 
 
 @dataclass

@@ -4,7 +4,11 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, timedelta
 
+import pytest
+
 from app.dispatch.tick import Tick, TickResult
+from app.dispatch.worker import PATIENCE_S, PAUSE_S
+from app.errors import UnavailableError
 from app.measurement.model import ErrorClass, Measurement, Outcome
 from app.verdict.outbox import Claim
 from tests.support.runs import NOW, target
@@ -46,9 +50,72 @@ def test_what_a_run_cost_is_reserved_before_and_settled_after() -> None:
 def test_a_tick_that_another_worker_finished_is_left_alone_and_not_counted() -> None:
     bench = Bench()
     bench.ledger.claims["p/m", "default", NOW] = Claim.DONE
+    bench.ledger.finished["p/m", "default", NOW] = "late"
     assert handled(bench) is None
     assert bench.prober.called == 0
     assert bench.ledger.counted == {}
+
+
+def test_a_tick_whose_worker_died_between_storing_and_counting_is_counted_without_a_call() -> None:
+    bench = Bench()
+    bench.ledger.claims["p/m", "default", NOW] = Claim.DONE
+    assert handled(bench) is None
+    assert bench.prober.called == 0
+    assert bench.ledger.counted == {"run": 1}
+
+
+def test_a_tick_that_is_handed_over_while_it_runs_is_neither_called_nor_counted_twice() -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        bench.prober.gate = asyncio.Event()
+        first = asyncio.create_task(bench.worker.handle(TICK))
+        await asyncio.sleep(0)
+        assert await bench.worker.handle(TICK) is None
+        assert bench.ledger.counted == {}
+        bench.prober.gate.set()
+        assert await first is TickResult.RUN
+        assert (bench.prober.called, bench.ledger.counted) == (1, {"run": 1})
+
+    asyncio.run(scenario())
+
+
+def test_a_database_that_is_away_for_a_moment_costs_no_tick() -> None:
+    bench = Bench()
+    bench.ledger.down_for = 5
+    assert handled(bench) is TickResult.RUN
+    assert (bench.prober.called, bench.ledger.counted) == (1, {"run": 1})
+    assert bench.ledger.runs[0].started_at == NOW + timedelta(seconds=5 * PAUSE_S)
+
+
+def test_a_database_that_is_away_for_longer_than_the_grace_makes_the_tick_missed_and_no_late_call() -> None:
+    bench = Bench()
+    bench.ledger.down_for = 100
+    assert handled(bench) is TickResult.MISSED
+    assert (bench.prober.called, bench.ledger.counted) == (0, {"missed": 1})
+
+
+def test_a_database_that_stays_away_gives_the_job_back() -> None:
+    bench = Bench()
+    bench.ledger.down_for = 10_000
+    with pytest.raises(UnavailableError):
+        handled(bench)
+    assert bench.clock.monotonic_ns() < (PATIENCE_S + 2) * 1e9
+
+
+@pytest.mark.parametrize("step_s", [-7200.0, 7200.0, -3600.0, 3600.0])
+def test_a_clock_set_while_a_probe_runs_does_not_change_how_long_it_took(step_s: float) -> None:
+    async def scenario() -> None:
+        bench = Bench()
+        bench.prober.gate = asyncio.Event()
+        running = asyncio.create_task(bench.worker.handle(TICK))
+        await asyncio.sleep(0)
+        bench.clock.step(step_s)
+        bench.prober.gate.set()
+        await running
+        (run,) = bench.ledger.runs
+        assert run.finished_at - run.started_at == timedelta(seconds=1)
+
+    asyncio.run(scenario())
 
 
 def test_a_tick_that_died_with_its_worker_is_called_again_and_that_is_counted() -> None:
@@ -91,7 +158,8 @@ def test_a_target_that_is_still_being_probed_is_not_probed_twice() -> None:
         assert bench.worker.stats.in_flight == 1
         bench.prober.gate.set()
         assert await first is TickResult.RUN
-        assert await bench.worker.handle(later) is TickResult.RUN
+        assert await bench.worker.handle(replace(TICK, due_at=NOW + timedelta(seconds=61))) is TickResult.RUN
+        assert bench.ledger.counted == {"run": 2, "skipped_overlap": 1}
 
     asyncio.run(scenario())
 
