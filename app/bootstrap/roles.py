@@ -109,7 +109,6 @@ class Roles:
             return
         core = self.core
         async with AsyncExitStack() as stack:
-            pool = await stack.enter_async_context(self._pool())
             election = Election(connect=core.database.connect_raw)
             stack.push_async_callback(election.resign)
             self._scheduler = Scheduler(
@@ -117,7 +116,7 @@ class Roles:
                 config=lambda: core.holder.current,
                 mark=ScheduleMark(database=core.database),
                 elected=election.elected,
-                enqueue=Queue(pool=pool).enqueue,
+                enqueue=lambda connection, ticks, now: Queue(connection=connection).enqueue(ticks, now),
             )
             ticker = Ticker(scheduler=self._scheduler)
             ticker.start()
@@ -173,8 +172,11 @@ class Roles:
     async def _deliver(self) -> None:
         if not await self._started():
             return
+        await self._courier().run(self.core.stop)
+
+    def _courier(self) -> Courier:
         core = self.core
-        courier = Courier(
+        return Courier(
             outbox=Outbox(database=core.database),
             config=lambda: core.holder.current,
             secrets=core.secrets,
@@ -183,7 +185,6 @@ class Roles:
             rng=random.SystemRandom(),
             owner=f"{core.settings.instance}-{new_id()[:8]}",
         )
-        await courier.run(core.stop)
 
     async def _unspool(self) -> None:
         """Store what waited on disk, oldest first, as soon as the database takes it."""

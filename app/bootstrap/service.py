@@ -43,12 +43,16 @@ class Service:
         settings: of the process; host and port already as the command line wants them.
         roles: which of `ROLES`; with all of them, the probing ones run in a child process, since rendering pages and probing
             in one event loop would spoil the numbers.
+        make_roles: builds the probing roles of this process; tests pass roles that die at chosen points.
+        program: what the child process runs, before its own options.
         config: the file; None takes `bandwatch.yaml` if it is there.
     """
 
     settings: Settings
     roles: Collection[str]
     config: Path | None = None
+    make_roles: Callable[[Core, Collection[str]], Roles] = lambda core, names: Roles(core=core, names=names)
+    program: Sequence[str] = ("-m", "app", "serve")
     _postgres: EmbeddedPostgres | None = field(default=None)
     _interrupts: int = 0
 
@@ -98,11 +102,11 @@ class Service:
         if apart:
             loops.append(("probing", lambda: self._child(dsn, probing, core)))
         elif probing:
-            loops.append(("probing", Roles(core=core, names=probing).run))
+            loops.append(("probing", self.make_roles(core, probing).run))
         return loops
 
     async def _child(self, dsn: str, roles: Sequence[str], core: Core) -> None:
-        arguments = ["-m", "app", "serve"]
+        arguments = [*self.program]
         for role in roles:
             arguments += ["--role", role]
         if self._config_path() is not None:

@@ -15,6 +15,15 @@ log = structlog.get_logger()
 
 LOCK = 0x62616E647761  # "bandwa"
 ANSWER_S = 5.0
+SILENT_S = 25.0
+"""The elected one saves its walk every 10 s at least. One that is frozen keeps its session, and so the lock: it is ended."""
+_END_SILENT = """
+SELECT count(pg_terminate_backend(l.pid)) FROM pg_locks l, schedule_mark m
+WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND l.database = (
+    SELECT oid FROM pg_database WHERE datname = current_database()
+  )
+  AND (l.classid::bigint << 32) + l.objid::bigint = $1 AND m.saved_at < now() - make_interval(secs => $2)
+"""
 LOST = (UnavailableError, OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What a session shows that has ended; the last one, when it is asked in the moment in which it ends."""
 
@@ -46,6 +55,8 @@ class Election:
             await self._connection.execute("SELECT 1")
         else:
             self._held = bool(await self._connection.fetchval("SELECT pg_try_advisory_lock($1)", LOCK))
+            if not self._held and (ended := await self._connection.fetchval(_END_SILENT, LOCK, SILENT_S)):
+                log.warning("election_of_a_silent_scheduler_ended", sessions=ended)
         return self._held
 
     async def resign(self) -> None:

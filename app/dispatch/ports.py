@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import date, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.measurement.model import Reading, Run
 from app.measurement.recording import Recording
@@ -14,6 +14,9 @@ from app.verdict.outbox import Claim, Decision, Past, Recorded
 
 Decide = Callable[[Past], Decision]
 """The pure judgement of a run, called inside the transaction that stores it."""
+
+Within = Callable[[Any], Awaitable[object]]
+"""Work on a transaction's connection, asyncpg's own."""
 
 
 class Ledger(Protocol):
@@ -44,8 +47,8 @@ class Ledger(Protocol):
         """Store a run with everything that follows from it, in one transaction fenced by the tick's identity."""
         ...
 
-    async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> bool:
-        """Note what became of a tick, and count it: once, however often it is said. False: it was known already."""
+    async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> str:
+        """Say what became of a tick; the first word stands, is counted once, and returned."""
         ...
 
 
@@ -64,8 +67,10 @@ class Mark(Protocol):
         """The last one saved; None before the first."""
         ...
 
-    async def save(self, walk: Walk, *, missed: int = 0) -> None:
-        """Remember it, and count the ticks that it passed and that will never run, in one transaction."""
+    async def save(self, walk: Walk, *, over: Walk | None, missed: int = 0, within: Within | None = None) -> bool:
+        """Remember it, count the ticks that it passed and that will never run, and do what is to be done `within` the same
+        transaction. False: what is remembered is not `over`, for somebody else walks; then nothing is done.
+        """
         ...
 
     async def set_back(self, now: datetime) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import structlog
 from apscheduler.events import EVENT_JOB_ERROR, JobExecutionEvent
@@ -37,37 +38,47 @@ class Scheduler:
     mark: Mark
     elected: Callable[[], Awaitable[bool]]
     """Is this scheduler the one that walks? Asked every second; holds or tries the advisory lock."""
-    enqueue: Callable[[Sequence[tuple[Tick, str]], datetime], Awaitable[int]]
+    enqueue: Callable[[Any, Sequence[tuple[Tick, str]], datetime], Awaitable[int]]
+    """Queues ticks on the connection of the transaction that saves the walk: both happen, or neither."""
     last_tick_at: datetime | None = None
-    _saved: datetime | None = None
+    _saved: Walk | None = None
+    """What the database remembers, as far as this one knows."""
     _walk: Walk | None = field(default=None)
 
     async def tick(self) -> Plan | None:
         """Queue what came due since the last walk; counts what is too late as missed. None: another one is elected."""
         if not await self.elected():
-            self._walk = None
+            self._walk = self._saved = None
             return None
         now = self.clock.now()
-        walk = self._walk or await self.mark.load() or Walk(at=now)
+        if self._walk is None:
+            self._saved = await self.mark.load()
+        walk = self._walk or self._saved or Walk(at=now)
         if is_set_back(walk, now=now):
             log.warning("clock_set_back", seconds=round((walk.at - now).total_seconds(), 3), turn=walk.turn + 1)
             await self.mark.set_back(now)
         made = plan(self.config().targets, walk=walk, now=now)
-        fresh = await self.enqueue(made.due, now)
-        if overlap := len(made.due) - fresh:
-            log.info("ticks_already_queued", count=overlap)
-        if made.due or made.missed or self._is_new(made.walk, before=walk):
-            await self.mark.save(made.walk, missed=made.missed)
-            self._saved = now
+        if made.due or made.missed or self._is_new(made.walk):
+            if not await self.mark.save(
+                made.walk,
+                over=self._saved,
+                missed=made.missed,
+                within=lambda connection: self.enqueue(connection, made.due, now),
+            ):
+                log.warning("walk_overtaken")  # while this process was frozen, another one was elected
+                self._walk = self._saved = None
+                return None
+            self._saved = made.walk
         self._walk = made.walk
         self.last_tick_at = now
         return made
 
-    def _is_new(self, walk: Walk, *, before: Walk) -> bool:
+    def _is_new(self, walk: Walk) -> bool:
         """Must the walk be saved although it handed out nothing?"""
-        if walk.keys != before.keys or walk.turn != before.turn or self._saved is None:
+        saved = self._saved
+        if saved is None or walk.keys != saved.keys or walk.turn != saved.turn:
             return True
-        return abs((walk.at - self._saved).total_seconds()) >= SAVE_S
+        return (walk.at - saved.at).total_seconds() >= SAVE_S
 
 
 @dataclass(slots=True, kw_only=True)

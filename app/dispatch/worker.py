@@ -72,12 +72,12 @@ class Worker:
         if self._running.get((tick.target, tick.location)) == tick.due_at:
             return None
         result = await self._handle(tick)
-        counted = await self._patiently(
+        stands = await self._patiently(
             lambda: self.deps.ledger.finish(
                 target=tick.target, location=tick.location, due_at=tick.due_at, result=result or TickResult.RUN
             )
         )
-        return result if counted or result is None else None
+        return result if stands == result else None
 
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
         """Ask the ledger again and again while the database is away: the job is held meanwhile, and nobody else takes it.

@@ -138,6 +138,10 @@ class Database:
             await engine.dispose()
 
 
+AWAY = ("08", "57P", "53")
+"""Classes of SQLSTATE: no connection, shutting down or starting up, out of connections or memory or disk."""
+
+
 def raw_dsn(dsn: str) -> str:
     """The DSN for asyncpg itself."""
     return sqlalchemy_url(dsn).set(drivername="postgresql").render_as_string(hide_password=False)
@@ -160,7 +164,8 @@ async def _translated() -> AsyncIterator[None]:
     except (OperationalError, InterfaceError, PoolTimeoutError) as error:
         raise UnavailableError(f"Postgres does not answer: {_short(getattr(error, 'orig', None) or error)}") from error
     except DBAPIError as error:
-        if error.connection_invalidated or isinstance(error.orig, (OSError, asyncio.TimeoutError)):
+        state = str(getattr(error.orig, "sqlstate", None) or "")
+        if error.connection_invalidated or isinstance(error.orig, (OSError, asyncio.TimeoutError)) or state.startswith(AWAY):
             raise UnavailableError(f"Postgres went away: {_short(error.orig or error)}") from error
         raise
     except GONE as error:

@@ -18,7 +18,8 @@ from app.storage.incidents import write_advance
 from app.storage.outbox import add
 from app.storage.partitions import create
 from app.storage.past import AHEAD, PastReader
-from app.storage.ticks import finish_tick
+from app.storage.rollups import is_late, list_late
+from app.storage.ticks import tell, tell_stored
 from app.targets.model import Target, Thresholds
 from app.verdict.outbox import Claim, Decision, Past, Recorded
 
@@ -30,7 +31,8 @@ _DONE = text(f"""
 SELECT 1 FROM runs WHERE {_OF_TICK} UNION ALL SELECT 1 FROM claims WHERE {_OF_TICK} AND result IS NOT NULL LIMIT 1
 """)  # noqa: S608 - constants
 _CLAIM = text("""
-INSERT INTO claims VALUES (:due_at, :target, :location, :owner, :now, 1, NULL)
+INSERT INTO claims (due_at, target, location, owner, claimed_at, attempts)
+VALUES (:due_at, :target, :location, :owner, :now, 1)
 ON CONFLICT (due_at, target, location) DO UPDATE
   SET owner = excluded.owner, claimed_at = excluded.claimed_at, attempts = claims.attempts + 1
 RETURNING attempts
@@ -87,8 +89,8 @@ class Ledger:
     async def record(self, run: Run, *, target: Target, decide: Callable[[Past], Decision]) -> Recorded:
         """Store a run, its totals, its verdict, its incidents and their announcements: all of it, or nothing.
 
-        One (target, location) at a time. A tick that has its result stays as it is; a run older than the one that the
-        verdict rests on is stored, and decides nothing. One that rests on the future is of a clock that was set back.
+        One (target, location) at a time. A tick that has its result (a run, or missed) stays as it is; a run older than the one
+        that the verdict rests on is stored, and decides nothing. One that rests on the future is of a clock that was set back.
         """
         try:
             return await self._record(run, target=target, decide=decide)
@@ -101,11 +103,13 @@ class Ledger:
     async def _record(self, run: Run, *, target: Target, decide: Callable[[Past], Decision]) -> Recorded:
         async with self.database.write() as connection:
             totals = await results.hold(connection, run)
-            if not await results.insert_run(connection, run):
+            if not await tell_stored(connection, run) or not await results.insert_run(connection, run):
                 return Recorded(stored=False)
             totals = advance_totals(totals, run)
             if run.recording is not None:
                 await results.keep_recording(connection, run)
+            if is_late(run.due_at, now=self.clock.now()):
+                await list_late(connection, run.due_at)
             past, newest = await self._pasts.read(connection, run, target=target, thresholds=self.thresholds())
             if newest is not None and run.due_at < newest <= max(self.clock.now(), run.finished_at) + AHEAD:
                 await results.count(connection, run, totals)
@@ -116,9 +120,7 @@ class Ledger:
             await add(connection, decision.announcements)
         return Recorded(stored=True, decision=decision)
 
-    async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> bool:
-        """Note what became of a tick, and count it: once, however often it is said. False: it was known already."""
+    async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> str:
+        """Say what became of a tick; the first word stands, is counted once, and returned."""
         async with self.database.write() as connection:
-            return await finish_tick(
-                connection, target=target, location=location, due_at=due_at, result=result, now=self.clock.now()
-            )
+            return await tell(connection, target=target, location=location, due_at=due_at, result=result, now=self.clock.now())

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import and_, false, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.storage import tables
 from app.storage.database import Database
-from app.storage.ticks import count_ticks
+from app.storage.rollups import roll_back
+from app.storage.ticks import count_missed
 from app.targets.grid import Walk
 from app.verdict.outbox import DeliveryState
 
@@ -37,14 +40,32 @@ class ScheduleMark:
             row = (await connection.execute(select(m.c.at, m.c["keys"].label("known"), m.c.high, m.c.turn))).first()
         return None if row is None else Walk(at=row.at, keys=frozenset(row.known), high=row.high, turn=row.turn)
 
-    async def save(self, walk: Walk, *, missed: int = 0) -> None:
-        """Remember it, and count the ticks that it passed and that will never run, in one transaction."""
+    async def save(
+        self,
+        walk: Walk,
+        *,
+        over: Walk | None,
+        missed: int = 0,
+        within: Callable[[Any], Awaitable[object]] | None = None,
+    ) -> bool:
+        """Remember it, count the ticks that it passed and that will never run, and do what is to be done `within` the same
+        transaction, on asyncpg's connection. False: what is remembered is not what the caller knew (`over`), for somebody
+        else walks; then nothing is done.
+        """
+        m = tables.schedule_mark
         values = {"at": walk.at, "keys": sorted(walk.keys), "high": walk.high, "turn": walk.turn}
-        statement = insert(tables.schedule_mark).values(one=True, **values)
+        changed = {**values, "saved_at": func.now()}
+        as_known = false() if over is None else and_(m.c.at == over.at, m.c.turn == over.turn)
+        statement = insert(m).values(one=True, **values)
+        statement = statement.on_conflict_do_update(index_elements=["one"], set_=changed, where=as_known)
         async with self.database.write() as connection:
-            await connection.execute(statement.on_conflict_do_update(index_elements=["one"], set_=values))
+            if (await connection.execute(statement.returning(m.c.one))).first() is None:
+                return False
             if missed:
-                await count_ticks(connection, "missed", missed)
+                await count_missed(connection, missed)
+            if within is not None:
+                await within((await connection.get_raw_connection()).driver_connection)
+            return True
 
     async def set_back(self, now: datetime) -> None:
         """The clock was set back to `now`. What was made before, and waits for an instant that was near, would wait until it
@@ -61,3 +82,4 @@ class ScheduleMark:
             )
             await connection.execute(update(p).where(p.c.beat_at > now).values(beat_at=now))
             await connection.execute(_QUEUE)
+            await roll_back(connection, now)

@@ -131,11 +131,12 @@ claims = _table(
     claimed_at=_time,
     attempts=Integer(),
     result=Text(),
+    counted=Boolean(),
 )
 tick_counts = _table("tick_counts", result=Text(), n=BigInteger())
 totals = _table("totals", target=Text(), location=Text(), totals=JSONB())
 processes = _table("processes", instance=Text(), role=Text(), location=Text(), started_at=_time, beat_at=_time, stats=JSONB())
-schedule_mark = _table("schedule_mark", one=Boolean(), at=_time, keys=ARRAY(Text()), high=_time, turn=Integer())
+schedule_mark = _table("schedule_mark", one=Boolean(), at=_time, keys=ARRAY(Text()), high=_time, turn=Integer(), saved_at=_time)
 api_targets = _table("api_targets", name=Text(), document=JSONB(), created_at=_time)
 api_channels = _table("api_channels", name=Text(), document=JSONB(), created_at=_time)
 paused_targets = _table("paused_targets", name=Text(), at=_time)
@@ -144,4 +145,5 @@ api_keys = _table("api_keys", id=Text(), name=Text(), scope=Text(), hash=LargeBi
 audit = _table("audit", id=BigInteger(), at=_time, actor=Text(), action=Text(), object=Text(), detail=JSONB())
 rollups = _table("rollups", step_s=Integer(), at=_time, target=Text(), location=Text(), outcomes=JSONB(), histograms=JSONB())
 rollup_marks = _table("rollup_marks", step_s=Integer(), until=_time)
+rollups_due = _table("rollups_due", at=_time)
 lessons = _table("lessons", provider=Text(), parameter=Text(), learnt_at=_time)

@@ -11,7 +11,8 @@ from sqlalchemy import Delete, Exists, TextClause, delete, exists, text
 from app.storage import tables
 from app.storage.database import Database
 from app.storage.partitions import create_ahead, drop_before
-from app.storage.ticks import settle_lost
+from app.storage.rollups import prune, roll_up
+from app.storage.ticks import fold_counts, settle_lost
 from app.targets.model import Retention
 from app.verdict.model import IncidentState
 from app.verdict.outbox import DeliveryState
@@ -33,16 +34,19 @@ class Kept:
 
 
 async def upkeep(database: Database, *, retention: Retention, now: datetime) -> Kept:
-    """Make partitions ahead, drop those past retention, trim what nobody needs.
+    """Make partitions ahead, roll up, drop days past retention, trim what nobody needs.
 
     Any number of processes may call it at once: every step is harmless when it was done already.
     """
     days_ahead = await create_ahead(database, now=now)
+    await roll_up(database, retention=retention, now=now)
     dropped = await drop_before(database, now - timedelta(seconds=retention.runs_s))
     async with database.write() as connection:
         await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
         await settle_lost(connection, now=now)
-        trimmed = sum([(await connection.execute(statement)).rowcount for statement in _stale(retention, now)])
+        await fold_counts(connection)
+        trimmed = await prune(connection, retention=retention, now=now)
+        trimmed += sum([(await connection.execute(statement)).rowcount for statement in _stale(retention, now)])
     return Kept(days_ahead=days_ahead, dropped=tuple(dropped), trimmed=trimmed)
 
 
@@ -50,7 +54,7 @@ def _stale(retention: Retention, now: datetime) -> Iterator[Delete | TextClause]
     """What goes: of ticks, announcements, the queue's own books, and evidence."""
     announced = tables.outbox.c.finished_at < now - ANNOUNCEMENTS_KEPT
     evident = tables.recordings.c.kept_at < now - timedelta(seconds=retention.runs_s)
-    yield delete(tables.claims).where(tables.claims.c.claimed_at < now - CLAIMS_KEPT)
+    yield delete(tables.claims).where(tables.claims.c.claimed_at < now - CLAIMS_KEPT, tables.claims.c.counted)
     yield delete(tables.outbox).where(tables.outbox.c.state == DeliveryState.DELIVERED, announced, ~_of_open_incident())
     yield text("DELETE FROM pgqueuer_log WHERE created < :before").bindparams(before=now - QUEUE_LOG_KEPT)
     yield text("DELETE FROM pgqueuer_statistics WHERE created < :before").bindparams(before=now - CLAIMS_KEPT)

@@ -65,12 +65,12 @@ class FakeLedger:
         self.claims[key] = Claim.DONE
         return Recorded(stored=stored, decision=None)
 
-    async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> bool:
-        if (target, location, due_at) in self.finished:
-            return False
-        self.finished[target, location, due_at] = result
-        self.counted[result] = self.counted.get(result, 0) + 1
-        return True
+    async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> str:
+        key = (target, location, due_at)
+        if key not in self.finished:
+            self.finished[key] = result
+            self.counted[result] = self.counted.get(result, 0) + 1
+        return self.finished[key]
 
 
 @dataclass

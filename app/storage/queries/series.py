@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from sqlalchemy import Float, cast, extract, func, select
 
+from app.measurement.sketch import merged
+from app.storage.partitions import days
 from app.storage.queries.figures import FRACTION, NEEDED, Metric, Stat, figure_of
 from app.storage.queries.session import ReadSession
-from app.storage.tables import runs
+from app.storage.rollups import FINE_S, Rollup, add_outcomes, floor_to, read_rollups, rollups_of_runs
+from app.storage.rollups import STEPS_S as STEPS
+from app.storage.tables import rollup_marks, runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,8 @@ class Series:
 
 STEPS_S = (60.0, 300.0, 900.0, 1800.0, 3600.0, 10800.0, 21600.0, 86400.0, 604800.0)
 POINTS = 300
+RAW_FOR = timedelta(days=1, hours=1)
+"""Spans up to this long are computed from runs, exactly."""
 
 
 def choose_step(length_s: float, *, every_s: float = 0.0) -> float:
@@ -63,9 +69,72 @@ def choose_step(length_s: float, *, every_s: float = 0.0) -> float:
 async def series(
     session: ReadSession, *, target: str, metric: Metric, stat: Stat, span: Span, location: str | None = None
 ) -> Series:
-    """A figure over time."""
+    """A figure over time: from runs where they are few and still kept, else from rollups (percentiles within 2 %)."""
+    reached = await _rolled_up(session)
+    if reached is not None and await _prefers_rollups(session, span):
+        wanted = Wanted(target=target, metric=metric, stat=stat, location=location)
+        return Series(points=await rollup_series(session, wanted, span, reached=reached), source="rollups")
     points = await raw_series(session, target=target, metric=metric, stat=stat, span=span, location=location)
     return Series(points=points, source="runs")
+
+
+async def _rolled_up(session: ReadSession) -> datetime | None:
+    m = rollup_marks
+    found: datetime | None = (await session.connection.execute(select(m.c.until).where(m.c.step_s == FINE_S))).scalar()
+    return found
+
+
+async def _prefers_rollups(session: ReadSession, span: Span) -> bool:
+    """Can rollups tell the span (whole multiples of the shortest step), and is it long, or older than the runs?"""
+    if span.step_s % FINE_S:
+        return False
+    if span.until - span.since > RAW_FOR:
+        return True
+    kept = await days(session.connection)
+    return not kept or span.since.astimezone(UTC).date() < kept[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which figure, and of whom; None: all locations together."""
+
+    target: str
+    metric: Metric
+    stat: Stat
+    location: str | None = None
+
+
+async def rollup_series(session: ReadSession, wanted: Wanted, span: Span, *, reached: datetime) -> tuple[Point, ...]:
+    """A series computed from the longest rollups that fit into the steps, and from runs where those end. The first and the
+    last step are whole.
+    """
+    step_s = int(span.step_s)
+    length_s = max(length for length in STEPS if step_s % length == 0)
+    since = floor_to(span.since, step_s)
+    parts = await read_rollups(
+        session.connection,
+        step_s=length_s,
+        since=since,
+        until=min(span.until, reached),
+        target=wanted.target,
+        location=wanted.location,
+    )
+    if span.until > reached:
+        fresh = await rollups_of_runs(session.connection, max(since, reached), span.until, target=wanted.target)
+        parts += [part for part in fresh if wanted.location in {None, part.location}]
+    steps: dict[datetime, list[Rollup]] = {}
+    for part in parts:
+        steps.setdefault(floor_to(part.at, step_s), []).append(part)
+    return tuple(_point(at, steps[at], wanted) for at in sorted(steps))
+
+
+def _point(at: datetime, parts: list[Rollup], wanted: Wanted) -> Point:
+    if wanted.stat is Stat.COUNT:
+        n = sum(add_outcomes(part.outcomes for part in parts).values())
+        return Point(at=at, value=float(n), n=n)
+    sketch = merged(part.sketches[wanted.metric] for part in parts if wanted.metric in part.sketches)
+    value = sketch.mean if wanted.stat is Stat.MEAN else sketch.percentile(FRACTION[wanted.stat])
+    return Point(at=at, value=value if sketch.n >= NEEDED[wanted.stat] else None, n=sketch.n)
 
 
 async def raw_series(
@@ -73,7 +142,7 @@ async def raw_series(
 ) -> tuple[Point, ...]:
     """A series computed from runs. Steps without a run are left out."""
     figure = figure_of(metric)
-    step = func.floor(extract("epoch", runs.c.started_at) / cast(span.step_s, Float)).label("step")
+    step = func.floor(extract("epoch", runs.c.due_at) / cast(span.step_s, Float)).label("step")
     value = figure.column
     statistic: Any = {
         Stat.MEAN: func.avg(value),

@@ -13,6 +13,7 @@ from app.measurement.totals import Totals
 from app.storage import partitions, tables
 from app.storage.documents import from_document
 from app.storage.queries.session import ReadSession
+from app.storage.ticks import tick_counts
 from app.verdict.model import IncidentState, Severity
 from app.verdict.outbox import DeliveryState
 
@@ -52,10 +53,9 @@ class StateNow:
 async def state_now(session: ReadSession, *, now: datetime) -> StateNow:
     """Read all of it in one look."""
     connection = session.connection
-    t, i, k, o, p = tables.totals, tables.incidents, tables.tick_counts, tables.outbox, tables.processes
+    t, i, o, p = tables.totals, tables.incidents, tables.outbox, tables.processes
     totals = (await connection.execute(select(t))).all()
     incidents = select(i.c.severity, func.count().label("n")).where(i.c.state == IncidentState.OPEN).group_by(i.c.severity)
-    ticks = (await connection.execute(select(k))).all()
     processes = (await connection.execute(select(p).where(p.c.beat_at > now - ALIVE).order_by(p.c.instance))).all()
     deliveries = select(o.c.channel, o.c.state, func.count().label("n")).group_by(o.c.channel, o.c.state)
     notifications = (await connection.execute(select(tables.delivery_counts))).all()
@@ -63,7 +63,7 @@ async def state_now(session: ReadSession, *, now: datetime) -> StateNow:
     return StateNow(
         totals={(row.target, row.location): from_document(row.totals, Totals) for row in totals},
         incidents_open={Severity(row.severity): row.n for row in (await connection.execute(incidents)).all()},
-        ticks={row.result: row.n for row in ticks},
+        ticks=await tick_counts(connection),
         processes=tuple(
             ProcessRow(
                 instance=row.instance,

@@ -41,6 +41,26 @@ def test_a_database_that_is_away_elects_nobody_and_raises_nothing(error: Excepti
     assert not asyncio.run(Election(connect=refused).elected())
 
 
+def test_an_elected_one_that_is_frozen_keeps_nobody_out_for_long(dsn: str) -> None:
+    async def scenario(connect: Callable[[], Awaitable[asyncpg.Connection]]) -> None:
+        frozen, other, admin = Election(connect=connect), Election(connect=connect), await connect()
+        await admin.execute("INSERT INTO schedule_mark (at, keys) VALUES (now(), '{}')")
+        assert await frozen.elected()
+        assert not await other.elected()
+        await admin.execute("UPDATE schedule_mark SET saved_at = now() - interval '26 s'")
+        async with asyncio.timeout(10):
+            while not await other.elected():
+                await asyncio.sleep(0.05)
+        await admin.execute("UPDATE schedule_mark SET saved_at = now()")
+        assert not await frozen.elected()
+        assert await other.elected()
+        await other.resign()
+        await frozen.resign()
+        await admin.close()
+
+    on(dsn, scenario)
+
+
 def test_a_session_that_the_server_ended_is_noticed_and_made_anew(dsn: str) -> None:
     async def scenario(connect: Callable[[], Awaitable[asyncpg.Connection]]) -> None:
         election = Election(connect=connect)

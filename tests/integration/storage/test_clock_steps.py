@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import asyncpg
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 
 from app.clock import FakeClock
 from app.dispatch.queue import Queue
 from app.dispatch.tick import Tick
+from app.measurement.model import Outcome
 from app.storage import tables
 from app.storage.database import Database
 from app.storage.ledger import Ledger
@@ -18,7 +20,7 @@ from app.storage.outbox import Outbox
 from app.storage.partitions import days
 from app.storage.processes import Processes
 from app.storage.schedule import ScheduleMark
-from app.storage.ticks import LOST_AFTER, settle_lost
+from app.storage.ticks import LOST_AFTER, fold_counts, settle_lost, tick_counts
 from app.targets.grid import Walk
 from app.targets.model import Thresholds
 from app.verdict.outbox import Announcement, Claim, Decision, Past
@@ -40,7 +42,7 @@ def on(dsn: str, scenario: Callable[[Ledger, FakeClock], Awaitable[None]]) -> No
 
 async def counted(ledger: Ledger) -> dict[str, int]:
     async with ledger.database.read() as connection:
-        return dict((await connection.execute(select(tables.tick_counts.c.result, tables.tick_counts.c.n))).all())
+        return await tick_counts(connection)
 
 
 def test_after_a_step_back_new_runs_decide_again_and_those_of_the_future_are_no_evidence(dsn: str) -> None:
@@ -82,23 +84,52 @@ def test_a_result_of_a_tick_is_counted_once_however_often_it_is_told(dsn: str) -
     async def scenario(ledger: Ledger, _: FakeClock) -> None:
         assert await ledger.claim(**KEY, owner="w1") is Claim.NEW
         told = await asyncio.gather(*(ledger.finish(**KEY, result="run") for _ in range(8)))
-        assert sum(told) == 1
-        assert not await ledger.finish(**KEY, result="missed")
+        assert set(told) == {"run"}
+        assert await ledger.finish(**KEY, result="missed") == "run"
         assert await ledger.claim(**KEY, owner="w2") is Claim.DONE
         assert await ledger.finish(**{**KEY, "target": "p/never-claimed"}, result="missed")
+        for _ in range(3):
+            assert await counted(ledger) == {"run": 1, "missed": 1}
+            async with ledger.database.write() as connection:
+                await fold_counts(connection)
+
+    on(dsn, scenario)
+
+
+def test_a_result_of_a_worker_that_was_thought_dead_is_not_stored_once_its_tick_is_missed(dsn: str) -> None:
+    async def scenario(ledger: Ledger, _: FakeClock) -> None:
+        await ledger.claim(**KEY, owner="frozen")
+        assert await ledger.finish(**KEY, result="missed") == "missed"
+        assert not (await ledger.record(run(), target=target(), decide=decide)).stored
+        other = {**KEY, "target": "p/other"}
+        await ledger.claim(**other, owner="frozen")
+        assert (await ledger.record(run(name="p/other"), target=target("p/other"), decide=decide)).stored
+        assert await ledger.finish(**other, result="missed") == "run"
         assert await counted(ledger) == {"run": 1, "missed": 1}
 
     on(dsn, scenario)
 
 
-def test_a_tick_of_which_nothing_was_heard_for_long_is_missed_unless_its_run_is_there(dsn: str) -> None:
+def test_what_became_of_a_stored_tick_stands_in_its_claim_with_the_run(dsn: str) -> None:
+    async def scenario(ledger: Ledger, _: FakeClock) -> None:
+        late = replace(run(), started_at=NOW + timedelta(seconds=5), finished_at=NOW + timedelta(seconds=6))
+        spent = run(name="p/spent", outcome=Outcome.SKIPPED_BUDGET)
+        for each in (late, spent, run(name="p/on-time")):
+            await ledger.claim(target=each.target, location="default", due_at=NOW, owner="w")
+            await ledger.record(each, target=target(each.target), decide=decide)
+        assert await counted(ledger) == {"late": 1, "skipped_budget": 1, "run": 1}
+
+    on(dsn, scenario)
+
+
+def test_a_tick_of_which_nothing_was_heard_for_long_is_missed_and_one_with_a_run_is_not(dsn: str) -> None:
     async def scenario(ledger: Ledger, clock: FakeClock) -> None:
         for name in ("p/m", "p/stored", "p/fresh"):
             if name == "p/fresh":
                 clock.advance(LOST_AFTER.total_seconds() + 1)
             await ledger.claim(target=name, location="default", due_at=NOW, owner="w1")
         await ledger.record(run(name="p/stored"), target=target("p/stored"), decide=decide)
-        for found in (2, 0):
+        for found in (1, 0):
             async with ledger.database.write() as connection:
                 assert await settle_lost(connection, now=clock.now()) == found
         assert await counted(ledger) == {"run": 1, "missed": 1}
@@ -110,13 +141,41 @@ def test_a_walk_is_remembered_whole_with_what_it_missed(dsn: str) -> None:
     async def scenario(ledger: Ledger, _: FakeClock) -> None:
         mark = ScheduleMark(database=ledger.database)
         assert await mark.load() is None
-        for walk in (
-            Walk(at=NOW, keys=frozenset({"a", "b"}), high=NOW + timedelta(hours=1), turn=2),
-            Walk(at=NOW - timedelta(days=1)),
-        ):
-            await mark.save(walk, missed=3)
-            assert await mark.load() == walk
+        first = Walk(at=NOW, keys=frozenset({"a", "b"}), high=NOW + timedelta(hours=1), turn=2)
+        second = Walk(at=NOW - timedelta(days=1), turn=3)
+        assert await mark.save(first, over=None, missed=3)
+        assert await mark.load() == first
+        assert not await mark.save(second, over=None, missed=3)
+        assert not await mark.save(second, over=second, missed=3)
+        assert await mark.load() == first
+        assert await mark.save(second, over=first, missed=3)
+        assert await mark.load() == second
         assert await counted(ledger) == {"missed": 6}
+
+    on(dsn, scenario)
+
+
+def test_jobs_are_queued_with_the_walk_or_not_at_all(dsn: str) -> None:
+    async def scenario(ledger: Ledger, _: FakeClock) -> None:
+        mark = ScheduleMark(database=ledger.database)
+
+        async def enqueue(connection: asyncpg.Connection) -> None:
+            await Queue(connection=connection).enqueue([(Tick(target="p/m", location="default", due_at=NOW), "p")], NOW)
+
+        async def die(connection: asyncpg.Connection) -> None:
+            await enqueue(connection)
+            raise ZeroDivisionError
+
+        async def jobs() -> int:
+            async with ledger.database.read() as connection:
+                return int((await connection.execute(text("SELECT count(*) FROM pgqueuer"))).scalar_one())
+
+        with pytest.raises(ZeroDivisionError):
+            await mark.save(Walk(at=NOW), over=None, missed=2, within=die)
+        assert (await mark.load(), await jobs(), await counted(ledger)) == (None, 0, {})
+        assert await mark.save(Walk(at=NOW), over=None, within=enqueue)
+        assert not await mark.save(Walk(at=NOW, turn=1), over=None, within=enqueue)
+        assert (await mark.load(), await jobs()) == (Walk(at=NOW), 1)
 
     on(dsn, scenario)
 
