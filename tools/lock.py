@@ -19,7 +19,6 @@ FILES = {
     "runtime": RUNTIME,
     "test": [*RUNTIME, *(each for extra in EXTRAS.values() for each in extra), *GROUPS["test"]],
     "lint": GROUPS["lint"],
-    "docs": GROUPS["docs"],
     "build": PROJECT["build-system"]["requires"],
     "lock": GROUPS["lock"],
 }

@@ -18,7 +18,7 @@ T = TypeVar("T", Accelerator, Model, Quantization)
 Row = Mapping[str, str]
 
 _ENDINGS = ("-instruct", "-it", "-chat", "-versatile", "-instant", "-fp8", "-bf16", "-hf", "-tee", "-turbo", "-maas", "-latest")
-_EXPERTS_ONLY = frozenset({"MXFP4", "NVFP4", "MXFP4-OCP", "NVFP4-FLOAT"})
+_EXPERTS_ONLY = frozenset({"MXFP4", "MXFP4-GGUF", "NVFP4", "MXFP4-OCP", "NVFP4-FLOAT"})
 _SHORT = {
     "int4": "GPTQ-INT4",
     "w4a16": "GPTQ-INT4",
@@ -26,6 +26,11 @@ _SHORT = {
     "fp8-e4m3": "FP8",
     "e4m3": "FP8",
     "w8a8": "INT8",
+    "gptq-int8": "INT8-WO",
+    "int8-weight-only": "INT8-WO",
+    "w8a16": "INT8-WO",
+    "f16": "FP16",
+    "f32": "FP32",
     "float16": "FP16",
     "half": "FP16",
     "bfloat16": "BF16",
@@ -247,6 +252,7 @@ def _quantization(row: Row) -> Quantization:
         bits=bits,
         covers=covers,
         compute=_compute(row["id"]),
+        rest=_number(row, "rest_bits") or 16.0,
         notes=row.get("notes") or "",
         source=row.get("source") or "",
     )
@@ -265,6 +271,6 @@ def _covers(row_id: str, family: str, applies: str) -> Any:  # noqa: ANN401 - th
 def _compute(row_id: str) -> Any:  # noqa: ANN401 - the literal of Quantization
     if row_id.startswith(("FP8", "MXFP8")):
         return "fp8"
-    if row_id.startswith(("MXFP4", "NVFP4")):
+    if row_id.startswith(("MXFP4", "NVFP4")) and row_id != "MXFP4-GGUF":
         return "fp4"
     return "int8" if row_id == "INT8" else "16"

@@ -84,5 +84,7 @@ class Quantization:
     covers: Literal["experts", "linear", "all", "cache"]
     """`experts`: the rest stays 16 bit; `linear`: LM head and embedding stay 16 bit; `all`: a whole-model mixture."""
     compute: Literal["16", "fp8", "int8", "fp4"]
+    rest: float
+    """Bits of what an `experts` format leaves wide."""
     notes: str
     source: str

@@ -99,7 +99,7 @@ def machine_of(
 
 def _assumptions(m: Machine, deployment: Deployment) -> Iterator[str]:
     if m.format.covers == "experts" and m.model.experts:
-        yield f"experts at {m.widths.expert:g} bit, everything else at 16 bit"
+        yield f"experts at {m.widths.expert:g} bit, everything else at {m.widths.rest:g} bit"
     elif m.format.covers in {"linear", "experts"} and m.widths.quantized < WIDE:
         yield "LM head and embedding at 16 bit"
     if deployment.kv_bits is None:

@@ -46,6 +46,12 @@ class Machine:
         return own.get(self.format.compute) or self.hardware.flops_16
 
     @property
+    def flops_at_most(self) -> float | None:
+        """What arithmetic cannot pass: GeForce cards add 16-bit products in 16 bit at twice the rate that is listed."""
+        geforce = self.hardware.kind == "gpu" and self.hardware.vendor == "NVIDIA" and self.format.compute == "16"
+        return self.flops * 2 if geforce and self.flops is not None else self.flops
+
+    @property
     def step(self) -> float:
         """Bytes of one engine step: weights once, and every stream's cache."""
         return step_bytes(self.model, self.widths, batch=self.batch) + self.batch * self.cache
@@ -99,16 +105,32 @@ def prefill_flops(model: Model, tokens: float) -> float:
 
 
 def prefill_s(m: Machine, tokens: float) -> tuple[float, float]:
-    """Seconds of prefill, low and high: compute over the MFU interval, never under the read of the weights."""
-    floor = step_bytes(m.model, m.widths, batch=1) / (m.lanes * m.hardware.bandwidth)
-    if m.flops is None:
+    """Seconds of prefill, low and high: compute over the MFU interval, never under the read of the weights.
+
+    The low end takes the best MFU at the rate that nothing passes, the high end the worst at the rate that is listed.
+    """
+    floor = weights_read_s(m)
+    if m.flops is None or m.flops_at_most is None:
         return floor, floor / ETA
-    at_peak = prefill_flops(m.model, tokens) / (m.lanes * m.flops)
+    work = prefill_flops(m.model, tokens) / m.lanes
     read = step_bytes(m.model, m.widths, batch=tokens) / (ETA * m.lanes * m.hardware.bandwidth)
-    return max(at_peak / MFU[1], floor), max(at_peak / MFU[0], read)
+    return max(work / (m.flops_at_most * MFU[1]), floor), max(work / (m.flops * MFU[0]), read)
 
 
 def ttft_floor_s(m: Machine, tokens: float) -> float:
     """Seconds that prefill takes at the very least: all arithmetic at peak, or one read of the weights."""
-    floor = step_bytes(m.model, m.widths, batch=1) / (m.lanes * m.hardware.bandwidth)
-    return floor if m.flops is None else max(floor, prefill_flops(m.model, tokens) / (m.lanes * m.flops))
+    floor = weights_read_s(m)
+    if m.flops_at_most is None:
+        return floor
+    return max(floor, prefill_flops(m.model, tokens) / (m.lanes * m.flops_at_most))
+
+
+def ttft_s(m: Machine, tokens: float) -> tuple[float, float]:
+    """Seconds to the first token on an idle machine, without the network: prefill, and at most one more step."""
+    low, high = prefill_s(m, tokens)
+    return low, high + expected_s(m)
+
+
+def weights_read_s(m: Machine) -> float:
+    """Seconds of one read of the weights at peak bandwidth."""
+    return step_bytes(m.model, m.widths, batch=1) / (m.lanes * m.hardware.bandwidth)

@@ -33,7 +33,7 @@ def widths(model: Model, quantization: Quantization, *, bits: float | None = Non
     if width is None:
         raise ValueError(f"{quantization.id} has no fixed width")
     if quantization.covers == "experts" and model.experts:
-        return Widths(expert=width, rest=WIDE, head=WIDE)
+        return Widths(expert=width, rest=quantization.rest, head=quantization.rest)
     if quantization.covers == "all":
         return Widths(expert=width, rest=width, head=width)
     return Widths(expert=width, rest=width, head=WIDE)

@@ -16,7 +16,6 @@ FILES = {
     "runtime": RUNTIME,
     "test": RUNTIME + GROUPS["test"] + PROJECT["project"]["optional-dependencies"]["parquet"],
     "lint": GROUPS["lint"],
-    "docs": GROUPS["docs"],
     "lock": GROUPS["lock"],
     "build": PROJECT["build-system"]["requires"],
 }
