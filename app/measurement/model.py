@@ -155,6 +155,8 @@ class Measurement:
     served_by: str | None = None
     """`system_fingerprint` or a router's upstream provider, where sent."""
     reliable: Reliable = Reliable()
+    unreliable_because: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Figure (`ttft`, `tps`) -> the notes that spoil it, sorted."""
     notes: tuple[str, ...] = ()
     """Machine-readable reason codes, sorted."""
     loop_lag_s: float | None = None

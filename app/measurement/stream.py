@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from app.measurement.chunks import Chunk, read_chunk
+from app.measurement.chunks import Chunk, Part, read_chunk
 from app.measurement.framing import Event, frame
 from app.measurement.text import Visible
 
@@ -47,6 +47,9 @@ class Stream:
     timings: dict[str, float] = field(default_factory=dict)
     done_seen: bool = False
     errors: list[object] = field(default_factory=list)
+    empty_deltas: int = 0
+    """Chunks of choice 0 with neither output nor finish: the role's, and tokens that nobody sees."""
+    empty_before_output: int = 0
     error_before_output: bool = False
     undecodable: bool = False
     oversize: bool = False
@@ -199,40 +202,48 @@ class _Reader:
         s.model = chunk.model or s.model
         s.served_by = chunk.served_by or s.served_by
         s.timings.update(chunk.timings)
-        chars = 0
-        output = False
         for part in chunk.parts:
-            if part.output:
-                output = True
-                chars += part.chars
-                for name, there in (
-                    ("content", part.content),
-                    ("reasoning", part.reasoning),
-                    ("tool", part.tool),
-                    ("refusal", part.refusal),
-                ):
-                    if there:
-                        s.first.setdefault(name, index)
-            if part.choice == 0:
-                self._text(part.content, part.reasoning, index)
-                if part.finish is not None:
-                    s.finish_reason = part.finish
-            if part.finish is not None:
-                s.ends.setdefault("finish", end)
+            self._part(part, index, end)
         if chunk.usages:
             s.usages += chunk.usages
             s.ends.setdefault("usage", end)
-        if output:
-            s.first.setdefault("output", index)
-            if s.outputs and s.outputs[-1].index == index:
-                s.outputs[-1].chars += chars
-            else:
-                s.outputs.append(Output(index, end, chars, _completion(chunk)))
+        if any(part.output for part in chunk.parts):
+            self._output(index, end, sum(part.chars for part in chunk.parts), _completion(chunk))
         if chunk.error:
             self._error(chunk.error)
         if chunk.done:
             s.done_seen = True
             s.ends["done"] = end
+
+    def _part(self, part: Part, index: int, end: int) -> None:
+        s = self.stream
+        for name, there in (
+            ("content", part.content),
+            ("reasoning", part.reasoning),
+            ("tool", part.tool),
+            ("refusal", part.refusal),
+        ):
+            if there:
+                s.first.setdefault(name, index)
+        if part.finish is not None:
+            s.ends.setdefault("finish", end)
+        if part.choice != 0:
+            return
+        self._text(part.content, part.reasoning, index)
+        if part.finish is not None:
+            s.finish_reason = part.finish
+        elif not part.output:
+            s.empty_deltas += 1
+
+    def _output(self, index: int, end: int, chars: int, usage_so_far: int | None) -> None:
+        s = self.stream
+        if not s.outputs:
+            s.empty_before_output = s.empty_deltas
+        s.first.setdefault("output", index)
+        if s.outputs and s.outputs[-1].index == index:
+            s.outputs[-1].chars += chars
+        else:
+            s.outputs.append(Output(index, end, chars, usage_so_far))
 
     def _text(self, content: str, reasoning: str, index: int) -> None:
         s = self.stream
