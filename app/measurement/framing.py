@@ -17,7 +17,9 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A dispatched event: `data` lines joined by a line feed; `end` is the offset just past the blank line."""
+    """A dispatched event: `data` lines joined by a line feed; `end` is the offset just past the byte that ended the
+    blank line: after a CR the event is complete, whether an LF follows or not.
+    """
 
     data: bytes
     name: str
@@ -34,14 +36,14 @@ class Framed:
     errors: tuple[bytes, ...]
 
 
-def _lines(body: bytes) -> Iterator[tuple[bytes, int, bool]]:
-    """Lines without their ends, the offset just past each, and whether the line was terminated."""
+def _lines(body: bytes) -> Iterator[tuple[bytes, int]]:
+    """Lines without their ends, and the offset just past the byte that completed each (a CR needs no LF)."""
     start = len(_BOM) if body.startswith(_BOM) else 0
     for match in _LINE_END.finditer(body, start):
-        yield body[start : match.start()], match.end(), True
+        yield body[start : match.start()], match.start() + 1
         start = match.end()
     if start < len(body):
-        yield body[start:], len(body), False
+        yield body[start:], len(body)
 
 
 def frame(body: bytes) -> Framed:
@@ -51,7 +53,7 @@ def frame(body: bytes) -> Framed:
     data: list[bytes] = []
     name = b""
     comments = 0
-    for line, end, _terminated in _lines(body):
+    for line, end in _lines(body):
         if not line:
             if data:
                 events.append(Event(data=b"\n".join(data), name=name.decode("utf-8", "replace") or "message", end=end))

@@ -135,7 +135,7 @@ async def _body(deadlines: Deadlines, tape: WireTape, answer: _Answer, began: in
     check = min(first, sent + stall, total)
     while not await tape.wait((check - time.monotonic_ns()) / 1e9):
         now = time.monotonic_ns()
-        seen = progress(_tape_of(tape, answer), content_type=_content_type(answer))
+        seen = progress(tape_of(tape, offset=answer.offset, headers=answer.headers), content_type=_content_type(answer))
         if seen.done:
             break
         if now >= total:
@@ -160,24 +160,24 @@ def _content_type(answer: _Answer) -> str | None:
     return next((value for name, value in answer.headers if name == "content-type"), None)
 
 
-def _tape_of(wire: WireTape, answer: _Answer) -> Tape:
+def tape_of(wire: WireTape, *, offset: int | None, headers: tuple[tuple[str, str], ...]) -> Tape:
     """The body as measurement wants it: transfer and content coding undone, and when its bytes were there."""
-    if answer.offset is None:
+    if offset is None:
         return Tape()
     raw = wire.raw()
-    chunked = any(name == "transfer-encoding" and "chunked" in value.lower() for name, value in answer.headers)
-    plain = unchunk(raw[answer.offset :]) if chunked else None
+    chunked = any(name == "transfer-encoding" and "chunked" in value.lower() for name, value in headers)
+    plain = unchunk(raw[offset:]) if chunked else None
     stamps, ends = array("q"), array("q")
     total = 0
     for stamp, data in zip(wire.stamps, wire.reads, strict=True):
         total += len(data)
-        if total <= answer.offset:
+        if total <= offset:
             continue
-        inside = total - answer.offset
+        inside = total - offset
         stamps.append(stamp)
         ends.append(inside if plain is None else plain.available(inside))
-    body = raw[answer.offset :] if plain is None else plain.body
-    coding = next((value.lower() for name, value in answer.headers if name == "content-encoding"), "identity")
+    body = raw[offset:] if plain is None else plain.body
+    coding = next((value.lower() for name, value in headers if name == "content-encoding"), "identity")
     if coding in {"gzip", "deflate"}:
         body, ends = _inflate(body, ends, coding)
     return Tape(body=body, stamps=stamps, ends=ends)
@@ -207,7 +207,7 @@ def _fill(recording: Recording, wire: WireTape, answer: _Answer) -> None:
     marks.request_sent, marks.first_byte = wire.request_sent, wire.first_byte
     marks.headers, marks.closed = answer.headers_at, time.monotonic_ns()
     recording.status, recording.headers = answer.status, answer.headers
-    recording.tape = _tape_of(wire, answer)
+    recording.tape = tape_of(wire, offset=answer.offset, headers=answer.headers)
     recording.ended = wire.whole
     if wire.stamps:
         recording.stamp_source = StampSource.KERNEL if wire.kernel_stamps == len(wire.stamps) else StampSource.LOOP
@@ -230,4 +230,4 @@ def new_recording(
     )
 
 
-__all__ = ["Call", "exchange", "head_length", "new_recording"]
+__all__ = ["Call", "exchange", "head_length", "new_recording", "tape_of"]
