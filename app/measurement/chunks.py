@@ -192,15 +192,27 @@ _SECONDS = {
     "eval_duration": ("completion_s", 1e-9),
     "server-time-to-first-token": ("ttft_s", 1.0),
     "server-processing-time": ("total_s", 1.0),
+    "prefill-duration": ("prompt_s", 1.0),
+    "generation-duration": ("completion_s", 1.0),
+    "prefill-queue-duration": ("queue_s", 1.0),
     "queue_time_ms": ("queue_s", 1e-3),
+    "generation_time_ms": ("completion_s", 1e-3),
 }
 """Server-side times under all their names: ours, and the factor to seconds."""
 
 
+_HOLDERS = ("time_info", "timings", "sla_metrics", "metrics", "perf_metrics")
+
+
 def _timings(data: Json, into: dict[str, float]) -> None:
-    for holder in (data, *(data.get(name) for name in ("time_info", "timings", "sla_metrics", "metrics", "perf_metrics"))):
+    for holder in (data, *(data.get(name) for name in _HOLDERS)):
         if isinstance(holder, Mapping):
-            for name, (ours, factor) in _SECONDS.items():
-                value = holder.get(name)
-                if isinstance(value, (int, float)) and not isinstance(value, bool):
-                    into[ours] = value * factor
+            for name in _SECONDS.keys() & holder.keys():
+                ours, factor = _SECONDS[name]
+                value = holder[name]
+                if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < MOST:
+                    into[ours] = round(value * factor, 9)
+
+
+MOST = 1e15
+"""Larger is no time in any unit: `nan`, infinities and overflows stay out."""

@@ -65,15 +65,20 @@ def rate_limits(headers: Headers, *, now: datetime) -> dict[str, float]:
     for name, value in headers:
         if "ratelimit" not in name:
             continue
-        number = span_s(value, now=now) if "reset" in name else _number(value)
-        if number is not None:
-            found[name.removeprefix("x-")] = number
+        amount = span_s(value, now=now) if "reset" in name else number(value)
+        if amount is not None:
+            found[name.removeprefix("x-")] = amount
     return found
 
 
-def _number(value: str) -> float | None:
+def number(value: str) -> float | None:
+    """A header's value as a finite number; None if it is none."""
     try:
-        number = float(value)
+        found = float(value)
     except ValueError:
         return None
-    return number if number == number and abs(number) < 1e18 else None  # noqa: PLR0124 - not a number
+    return found if abs(found) < MOST else None  # not a number compares as False
+
+
+MOST = 1e19
+"""xAI sends 2^63 - 1 for what has no limit; more is no number of anything."""

@@ -13,7 +13,7 @@ from app.measurement.figures import (
     since,
     stamp_at,
 )
-from app.measurement.limits import rate_limits, retry_after_s
+from app.measurement.limits import number, rate_limits, retry_after_s
 from app.measurement.model import Measurement, Outcome, Reading, Reliable
 from app.measurement.recording import Recording, StampSource
 from app.measurement.reliability import Facts, doubts
@@ -119,10 +119,9 @@ def _stream_end(f: Facts) -> int | None:
 def _header_timings(recording: Recording) -> dict[str, float]:
     found = {}
     for name, (ours, factor) in HEADER_TIMINGS.items():
-        try:
-            found[ours] = float(recording.header(name) or "") * factor
-        except ValueError:
-            continue
+        value = number(recording.header(name) or "")
+        if value is not None and value >= 0:
+            found[ours] = round(value * factor, 9)
     return found
 
 

@@ -7,8 +7,8 @@ from app.measurement.dialects.model import Body, Dialect
 
 def _options(body: Body) -> Body:
     """Output length and temperature belong into `options`."""
-    length = body.pop("max_tokens", None)
-    return {**body, "options": {"num_predict": length, "temperature": body.pop("temperature", 0.0)}}
+    options = {"num_predict": body.pop("num_predict"), "temperature": body.pop("temperature")}
+    return {**body, "options": options}
 
 
-DIALECT = Dialect(name="ollama-native", path="/api/chat", usage=False, adapt=_options)
+DIALECT = Dialect(name="ollama-native", length="num_predict", path="/api/chat", usage=False, adapt=_options)
