@@ -99,11 +99,11 @@ def _late_by(recording: Recording) -> float | None:
 
 
 def _of_200(recording: Recording, stream: Stream) -> Classified:
+    if stream.undecodable:
+        return Classified(outcome=_O.MALFORMED, error_class=_E.NOT_SSE, text="an event of the stream is not JSON")
     if stream.errors:
         found = complaint(stream.errors[0])
         return _in_band(found, context=stream.error_before_output)
-    if stream.undecodable:
-        return Classified(outcome=_O.MALFORMED, error_class=_E.NOT_SSE, text="an event of the stream is not JSON")
     if stream.events == 0 and not stream.cut_off:
         return _without_events(recording.tape.body, stream)
     reason = stream.finish_reason
@@ -138,7 +138,7 @@ def _in_band(found: Complaint, *, context: bool) -> Classified:
 
 def by_status(status: int, words: str, *, context: bool) -> tuple[Outcome, ErrorClass]:
     """Rules 7 to 16: what a status other than 200 means, with the words of its body (lower case)."""
-    if context and status != 429 and _CONTEXT.search(words) and status < 500:
+    if context and status != 429 and _CONTEXT.search(words):
         return _O.BAD_REQUEST, _E.CONTEXT_LENGTH
     if status == 401 or (status in {400, 403} and _KEY.search(words)):
         return _O.AUTH, _E.AUTH

@@ -10,6 +10,8 @@ from html import unescape
 import msgspec
 
 TEXT_LIMIT = 300
+ECHO = 24
+"""So many characters in a row that are also in the prompt are from it."""
 _TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _SECRETS = re.compile(
     r"(?i:bearer)\s+[A-Za-z0-9._~+/=-]{8,}"
@@ -33,6 +35,16 @@ class Complaint:
 def redact(text: str) -> str:
     """Text without what looks like a secret."""
     return _SECRETS.sub("[redacted]", text)
+
+
+def conceal(text: str, prompt: str) -> str:
+    """Text without what it repeats of the prompt: validation errors like to send the whole input back."""
+    inside = [False] * len(text)
+    for at in range(len(text) - ECHO + 1):
+        if text[at : at + ECHO] in prompt:
+            inside[at : at + ECHO] = [True] * ECHO
+    kept = "".join("\0" if hidden else c for c, hidden in zip(text, inside, strict=True))
+    return re.sub("\0+", "[prompt]", kept)
 
 
 def clean(text: str) -> str:

@@ -49,11 +49,8 @@ def retry_after_s(headers: Headers, *, now: datetime) -> float | None:
     """How long to wait, by `retry-after-ms` (milliseconds) or `retry-after`; the longer one where both are sent."""
     waits = []
     for name, value in headers:
-        if name == "retry-after-ms":
-            try:
-                waits.append(max(0.0, float(value) / 1000))
-            except ValueError:
-                continue
+        if name == "retry-after-ms" and (milliseconds := number(value)) is not None:
+            waits.append(max(0.0, milliseconds / 1000))
         elif name == "retry-after" and (wait := span_s(value, now=now)) is not None:
             waits.append(wait)
     return max(waits, default=None)

@@ -10,7 +10,7 @@ from random import Random
 
 from app.clock import Clock
 from app.errors import BandwatchError
-from app.measurement.complaint import redact
+from app.measurement.complaint import conceal, redact
 from app.measurement.dialects import DROPPABLE, Dialect, dialect_for, request_body
 from app.measurement.measure import measure
 from app.measurement.model import Outcome, Reading
@@ -49,7 +49,7 @@ class Prober:
     watch: Callable[[Tape], None] | None = None
     """Is shown the tape of each call as it begins."""
 
-    async def probe(self, target: Target, *, scheduled_at: datetime | None = None) -> tuple[Recording, Reading]:
+    async def probe(self, target: Target, *, scheduled_at: datetime | None = None) -> tuple[Recording, Reading]:  # noqa: ARG002 - others tell when it was due
         """One call, and once more without a parameter that the provider refuses.
 
         Raises:
@@ -60,8 +60,6 @@ class Prober:
         if refused is not None:
             self.lessons[target.provider.name] = self.lessons.get(target.provider.name, frozenset()) | {refused}
             recording, reading = await self._once(target)
-        if scheduled_at is not None and target.provider.name in self.lessons:
-            recording.request_notes = tuple(f"without_{name}" for name in sorted(self.lessons[target.provider.name]))
         return recording, reading
 
     async def _once(self, target: Target) -> tuple[Recording, Reading]:
@@ -76,11 +74,13 @@ class Prober:
             started_at=self.clock.now(),
             expected=target.recipe.output_tokens,
         )
+        recording.request_notes = tuple(f"without_{name}" for name in sorted(self.lessons.get(target.provider.name, ())))
         began = self.lag.begin()
-        key = ""
+        key = prompt = ""
         try:
             key = "" if target.provider.api_key is None else self.resolve(target.provider.api_key)
-            call = self._call(target, dialect, key)
+            prompt = prompt_of(target.recipe, rng=self.rng)
+            call = self._call(target, dialect, key, prompt)
         except BandwatchError as error:
             recording.failure = Failure(kind=FailureKind.LOCAL, text=str(error))
             recording.marks.closed = recording.marks.started
@@ -95,9 +95,9 @@ class Prober:
                 recording.host = self.lag.end(began)
             if key:
                 veil(recording, key)
-        return recording, await self._read(recording, key)
+        return recording, await self._read(recording, key, prompt)
 
-    def _call(self, target: Target, dialect: Dialect, key: str) -> Call:
+    def _call(self, target: Target, dialect: Dialect, key: str, prompt: str) -> Call:
         provider = target.provider
         headers = {
             "accept": "text/event-stream",
@@ -114,15 +114,15 @@ class Prober:
                 dialect,
                 model=target.model,
                 recipe=target.recipe,
-                prompt=prompt_of(target.recipe, rng=self.rng),
+                prompt=prompt,
                 without=self.lessons.get(provider.name, frozenset()),
             ),
             connection=target.connection,
             deadlines=target.deadlines,
         )
 
-    async def _read(self, recording: Recording, key: str) -> Reading:
-        """Figures; no text in them holds the key, even where the provider sends it back."""
+    async def _read(self, recording: Recording, key: str, prompt: str) -> Reading:
+        """Figures; no text in them holds the key or the prompt, even where the provider sends them back."""
         if recording.failure is not None:
             recording.failure = Failure(kind=recording.failure.kind, text=redact(recording.failure.text))
         if len(recording.tape.body) > INLINE_BYTES:
@@ -131,7 +131,7 @@ class Prober:
             reading = measure(recording)
         text = reading.measurement.error_text
         if text:
-            clean = redact(without(text, key) if key else text)
+            clean = conceal(redact(without(text, key) if key else text), prompt)
             reading = replace(reading, measurement=replace(reading.measurement, error_text=clean))
         return reading
 

@@ -1,6 +1,7 @@
 """The prober on real sockets: right outcomes and figures, deadlines that hold, keys that stay secret."""
 
 import asyncio
+import json
 import ssl
 import time
 from collections.abc import Callable
@@ -260,7 +261,20 @@ def test_a_refused_parameter_is_left_out_once_and_for_all() -> None:
     with serving(refuses) as port:
         found = probe(*[target(f"http://127.0.0.1:{port}/v1")] * 2)
     assert [m.outcome for _, m in found] == ["ok", "ok"]
+    assert ["without_stream_options" in m.notes for _, m in found] == [True, True]
     assert len(bodies) == 3
+
+
+def test_a_prompt_that_the_provider_sends_back_is_in_no_text() -> None:
+    async def echoes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = json.loads((await request_of(reader)).split(b"\r\n\r\n", 1)[1])["messages"][0]["content"]
+        error = json.dumps({"detail": [{"loc": ["body", "messages"], "msg": f"bad value: {asked[:120]!r} here"}]}).encode()
+        writer.write(head(422, content_type="application/json") + framed(error) + b"0\r\n\r\n")
+        await writer.drain()
+
+    with serving(echoes) as port:
+        ((_, m),) = probe(target(f"http://127.0.0.1:{port}/v1"))
+    assert (m.outcome, m.error_text) == ("bad_request", "bad value: '[prompt]' here")
 
 
 def _at_once(count: int) -> Callable[[int], list[Measurement]]:
