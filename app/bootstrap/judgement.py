@@ -19,6 +19,20 @@ from app.verdict.judge import judge
 from app.verdict.outbox import Decision, Past
 
 
+def expectation_of(
+    deployment: Deployment | None, *, catalog: Catalog, context_tokens: int, prompt_tokens: int
+) -> Expectation | None:
+    """What a deployment should reach with such calls; None where nothing is declared, or nothing known fits it."""
+    if deployment is None:
+        return None
+    try:
+        return expect(
+            deployment, catalog=catalog, workload=Workload(context_tokens=context_tokens, prompt_tokens=prompt_tokens)
+        )
+    except BandwatchError:
+        return None
+
+
 @dataclass(slots=True, kw_only=True)
 class Judgement:
     """Knows what each target should reach, and decides. One a process."""
@@ -37,13 +51,12 @@ class Judgement:
         key = (target.deployment, target.recipe)
         if key not in self._known:
             recipe = target.recipe
-            work = Workload(
-                context_tokens=recipe.prompt_tokens + recipe.output_tokens // 2, prompt_tokens=max(1, recipe.prompt_tokens)
+            self._known[key] = expectation_of(
+                target.deployment,
+                catalog=self.catalog,
+                context_tokens=recipe.prompt_tokens + recipe.output_tokens // 2,
+                prompt_tokens=max(1, recipe.prompt_tokens),
             )
-            try:
-                self._known[key] = expect(target.deployment, catalog=self.catalog, workload=work)
-            except BandwatchError:
-                self._known[key] = None
         return self._known[key]
 
     def decide(self, target: Target, location: str, run: Run) -> Decide:

@@ -61,17 +61,16 @@ def nonce(rng: Random) -> str:
     return f"{rng.getrandbits(64):016x}"
 
 
-def prompt_of(recipe: Recipe, *, rng: Random, prefix: Random | None = None) -> str:
+def prompt_of(recipe: Recipe, *, rng: Random) -> str:
     """The prompt of one probe.
 
     Args:
         recipe: what it asks for, and how long it should be (tokens, roughly).
-        rng: randomness of this call.
-        prefix: randomness shared by a pair; with it the long part is the same in both, and only the end differs.
+        rng: randomness of this call. Calls with the same `recipe.prefix` share the long part, and only the end differs.
     """
     task = _TASKS[recipe.prompt]
     if recipe.prompt in {Prompt.FILLER, Prompt.PREFIX}:
-        shared = prefix if prefix is not None else rng
+        shared = Random(recipe.prefix) if recipe.prefix is not None else rng
         filler = " ".join(shared.choice(_WORDS) for _ in range(int(recipe.prompt_tokens / TOKENS_PER_WORD)))
         return f"[{nonce(shared)}] {filler}\n\n{task} ({nonce(rng)})"
     return f"[{nonce(rng)}] {task}"

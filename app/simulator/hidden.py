@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from app.catalog.load import Catalog
 from app.expectation.laws import Machine, expected_s, layer_law, prefill_s
 from app.expectation.speculation import Speculation
-from app.expectation.weights import WIDE, widths
+from app.expectation.weights import WIDE, step_bytes, widths
+
+PCIE_BYTES_S = 50e9
+"""What PCIe 5.0 x16 carries of its 64 GB/s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +18,8 @@ class Hidden:
     """What really runs. `efficiency` is reached over expected speed: 1 is what the theory says, 0.25 a quarter of it.
 
     `speculation` accepts code as its alpha says, and prose by `prose` times that: drafts of surprising text are refused.
+    `batch - 1` streams that nobody sees share the engine, each with `others_context` tokens of cache (None: as ours).
+    `spill` is the share of the weights that lies in the host's memory and comes over PCIe in each step.
     """
 
     model_spec: str
@@ -25,6 +30,8 @@ class Hidden:
     stack: str | None = None
     efficiency: float = 1.0
     speculation: Speculation | None = None
+    others_context: int | None = None
+    spill: float = 0.0
     prose: float = 0.68
     """Measured: acceptance of prose 0.59-0.69 where that of code is 0.87-0.98."""
 
@@ -64,6 +71,8 @@ def pace_of(hidden: Hidden, *, catalog: Catalog, others: int = 0, context_tokens
     """
     m = machine_of(hidden, catalog=catalog, others=others, context_tokens=context_tokens)
     step_s = layer_law(m.hardware)[1] * 1e-6 * m.model.layers if m.hardware.by_layers else expected_s(m)
+    spilt_s = hidden.spill * step_bytes(m.model, m.widths, batch=m.batch) / (m.lanes * PCIE_BYTES_S)
+    step_s += spilt_s
     if hidden.speculation is not None:
         step_s *= 1 + hidden.speculation.gamma * hidden.speculation.cost
     floor = prefill_s(m, 1)[0]
@@ -71,13 +80,16 @@ def pace_of(hidden: Hidden, *, catalog: Catalog, others: int = 0, context_tokens
     token_s = 0.0 if m.hardware.by_layers else (fast + slow) / 2 / 1024
     return Pace(
         step_s=step_s / hidden.efficiency,
-        prefill_floor_s=(step_s if m.hardware.by_layers else floor) / hidden.efficiency,
+        prefill_floor_s=(step_s if m.hardware.by_layers else floor + spilt_s) / hidden.efficiency,
         prefill_token_s=token_s / hidden.efficiency,
     )
 
 
 def machine_of(hidden: Hidden, *, catalog: Catalog, others: int = 0, context_tokens: int = 256) -> Machine:
-    """The machine as the laws see it."""
+    """The machine as the laws see it; the cache is that of all streams at their mean context."""
+    batch = hidden.batch + others
+    theirs = context_tokens if hidden.others_context is None else hidden.others_context
+    context = ((others + 1) * context_tokens + (hidden.batch - 1) * theirs) / batch
     model, quantization = catalog.model(hidden.model_spec), catalog.quantization(hidden.quantization)
     return Machine(
         model=model,
@@ -85,8 +97,8 @@ def machine_of(hidden: Hidden, *, catalog: Catalog, others: int = 0, context_tok
         format=quantization,
         hardware=catalog.hardware_of(hidden.hardware),
         devices=hidden.devices,
-        batch=hidden.batch + others,
-        context=float(context_tokens),
+        batch=batch,
+        context=context,
         kv_bits=WIDE,
         pipeline=False,
         stack=hidden.stack,

@@ -20,6 +20,9 @@ class Habits:
     `queue_median_s`, `queue_sigma`: a log-normal wait before prefill. `utilization`: an M/M/1 wait besides, with `service_s` a
     request. `jitter`: sigma of the log-normal factor of each step (its mean is 1). `steps_per_chunk`: engine steps in an event,
     on average. `flush_s`: a proxy that writes only so often; 0 writes at once. `reasoning`: share of the tokens.
+    `sway`: sigma of the log-normal factor of a whole answer, for what else goes on there. `intrusion`: probability that a
+    step carries a piece of somebody's prefill besides, which takes `intrusion_s` on average (exponential); our own prefill
+    is held up by as many.
     """
 
     queue_median_s: float = 0.0
@@ -30,9 +33,14 @@ class Habits:
     steps_per_chunk: float = 1.0
     flush_s: float = 0.0
     reasoning: float = 0.0
+    sway: float = 0.0
+    intrusion: float = 0.0
+    intrusion_s: float = 0.0
 
 
 METRONOME = Habits()
+PREFILL_PIECE = 512
+"""Tokens of a prompt that an engine reads in one step between the decoding of others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +94,16 @@ def plan(
         draft: tokens drafted in each step.
     """
     queue_s = queue_wait_s(habits, rng)
-    prefill_s = pace.prefill_s(prompt_tokens)
+    sway = math.exp(rng.gauss(0.0, habits.sway)) if habits.sway else 1.0
+    prefill_s = pace.prefill_s(prompt_tokens) * sway
+    if habits.intrusion:
+        prefill_s += sum(_intrusion_s(habits, rng) for _ in range(1 + prompt_tokens // PREFILL_PIECE))
     start_s = queue_s + prefill_s
     steps = beats(
-        pace.step_s,
+        pace.step_s * sway,
+        habits,
         tokens=tokens,
         start_s=start_s,
-        jitter=habits.jitter,
         acceptance=acceptance,
         draft=draft,
         rng=rng,
@@ -114,17 +125,24 @@ def queue_wait_s(habits: Habits, rng: Random) -> float:
     return wait
 
 
+def _intrusion_s(habits: Habits, rng: Random) -> float:
+    """Seconds that somebody's prefill adds to one step."""
+    return rng.expovariate(1 / habits.intrusion_s) if rng.random() < habits.intrusion else 0.0
+
+
 def beats(
-    step_s: float, *, tokens: int, start_s: float, jitter: float, acceptance: float, draft: int, rng: Random
+    step_s: float, habits: Habits, *, tokens: int, start_s: float, acceptance: float, draft: int, rng: Random
 ) -> Iterator[Beat]:
     """Engine steps from the end of the prefill on; the first token costs a step of its own.
 
     Of a draft the tokens before the first refused one are kept and one more comes from the target, so a step gives
     1 to draft + 1 tokens, (1 - a^(g+1)) / (1 - a) on average (Leviathan et al., arXiv 2211.17192).
     """
-    at_s, left = start_s, tokens
+    at_s, left, jitter = start_s, tokens, habits.jitter
     while left > 0:
         at_s += step_s * math.exp(rng.gauss(-jitter * jitter / 2, jitter)) if jitter else step_s
+        if habits.intrusion:
+            at_s += _intrusion_s(habits, rng)
         kept = 1
         while kept <= draft and rng.random() < acceptance:
             kept += 1

@@ -116,6 +116,8 @@ class Recipe:
     output_tokens: int = 128
     temperature: float = 0.0
     paired: bool = False
+    prefix: int | None = None
+    """Seed of the long part of the prompt: calls that share it share that part, and may meet in the provider's cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
