@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from app.catalog.load import Catalog
+from app.catalog.load import Catalog, load_catalog
 from app.errors import BandwatchError, ConfigError, Problem
 from app.storage.targets import Made
 from app.targets.load import load_channel, load_config, load_target
@@ -25,14 +25,29 @@ def read_config(path: Path, *, catalog: Catalog) -> tuple[Config, str]:
     Raises:
         ConfigError: with every problem; also when the file cannot be read.
     """
+    text, seen = _read(path)
+    return load_config(text, file=str(path), catalogue=catalog), seen
+
+
+def catalog_of(path: Path | None) -> Catalog:
+    """The catalogue, with the rows of one's own that a config file names (`catalog`, beside that file).
+
+    Raises:
+        ConfigError: the config or the rows cannot be used.
+    """
+    own = None if path is None else load_config(_read(path)[0], file=str(path)).catalog
+    return load_catalog(None if path is None or own is None else path.parent / own)
+
+
+def _read(path: Path) -> tuple[str, str]:
+    """Text and hash of a file."""
     try:
         raw = path.read_bytes()
-        text = raw.decode("utf-8")
+        return raw.decode("utf-8"), hashlib.sha256(raw).hexdigest()
     except OSError as error:
         raise ConfigError([Problem(file=str(path), message=f"cannot be read: {error.strerror}")]) from error
     except UnicodeDecodeError as error:
         raise ConfigError([Problem(file=str(path), message="is not UTF-8 text")]) from error
-    return load_config(text, file=str(path), catalogue=catalog), hashlib.sha256(raw).hexdigest()
 
 
 @dataclass(slots=True, kw_only=True)

@@ -21,7 +21,9 @@ from app.verdict.diagnosis.model import Diagnosis
 
 def expected_of(target: Target, catalog: Catalog) -> Expectation | None:
     """What the target should reach with the prompts of a diagnosis; None where nothing is declared or known."""
-    return expectation_of(target.deployment, catalog=catalog, context_tokens=SHORT_TOKENS, prompt_tokens=PREFILL_TOKENS)
+    if target.deployment is None:
+        return None
+    return expectation_of(target, catalog=catalog, context_tokens=SHORT_TOKENS, prompt_tokens=PREFILL_TOKENS)
 
 
 async def examine_now(target: Target, question: Question, *, secrets: Secrets, progress: Callable[[Step], None]) -> Diagnosis:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
 from app.alerts.routing import speak
 from app.catalog.load import Catalog
@@ -12,6 +13,7 @@ from app.dispatch.ports import Decide
 from app.errors import BandwatchError
 from app.expectation.expect import Workload, expect
 from app.expectation.model import Expectation
+from app.expectation.undeclared import expect_undeclared
 from app.measurement.model import Run
 from app.targets.model import Config, Deployment, Recipe, Target
 from app.verdict.advance import advance
@@ -19,18 +21,26 @@ from app.verdict.judge import judge
 from app.verdict.outbox import Decision, Past
 
 
-def expectation_of(
-    deployment: Deployment | None, *, catalog: Catalog, context_tokens: int, prompt_tokens: int
-) -> Expectation | None:
-    """What a deployment should reach with such calls; None where nothing is declared, or nothing known fits it."""
-    if deployment is None:
-        return None
+def expectation_of(target: Target, *, catalog: Catalog, context_tokens: int, prompt_tokens: int) -> Expectation | None:
+    """What a target should reach with such calls; None where nothing known fits it.
+
+    A deployment without a model takes the target's; without any deployment, model and host tell what they can.
+    """
+    work = Workload(context_tokens=context_tokens, prompt_tokens=prompt_tokens)
+    declared = target.deployment
     try:
-        return expect(
-            deployment, catalog=catalog, workload=Workload(context_tokens=context_tokens, prompt_tokens=prompt_tokens)
-        )
+        if declared is None:
+            return expect_undeclared(target.model, host=host_of(target), catalog=catalog, workload=work)
+        if declared.model_spec is None:
+            declared = replace(declared, model_spec=target.model)
+        return expect(declared, catalog=catalog, workload=work)
     except BandwatchError:
         return None
+
+
+def host_of(target: Target) -> str:
+    """The host that a target's calls go to."""
+    return urlsplit(target.provider.base_url).hostname or ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,17 +52,15 @@ class Judgement:
     clock: Clock
     new_id: Callable[[], str]
     base_url: str
-    _known: dict[tuple[Deployment, Recipe], Expectation | None] = field(default_factory=dict)
+    _known: dict[tuple[Deployment | None, str, str, Recipe], Expectation | None] = field(default_factory=dict)
 
     def expectation(self, target: Target) -> Expectation | None:
-        """What a target should reach; None where nothing is declared, or nothing known fits it."""
-        if target.deployment is None:
-            return None
-        key = (target.deployment, target.recipe)
+        """What a target should reach with its own recipe; asked once, then remembered."""
+        recipe = target.recipe
+        key = (target.deployment, target.model, host_of(target), recipe)
         if key not in self._known:
-            recipe = target.recipe
             self._known[key] = expectation_of(
-                target.deployment,
+                target,
                 catalog=self.catalog,
                 context_tokens=recipe.prompt_tokens + recipe.output_tokens // 2,
                 prompt_tokens=max(1, recipe.prompt_tokens),

@@ -15,13 +15,12 @@ import structlog
 
 from app.bootstrap.api import serve_api
 from app.bootstrap.child import LEASH, Child, parent_gone
-from app.bootstrap.config import DEFAULT_FILE, ConfigHolder
+from app.bootstrap.config import DEFAULT_FILE, ConfigHolder, catalog_of
 from app.bootstrap.core import Core, build_core
 from app.bootstrap.health import serve_health
 from app.bootstrap.logs import log_last_words, set_up_logs
 from app.bootstrap.roles import PROBING, Roles
 from app.bootstrap.supervise import every, supervise
-from app.catalog.load import load_catalog
 from app.errors import UnavailableError
 from app.secrets import Redactor
 from app.settings import Settings
@@ -66,8 +65,9 @@ class Service:
         redactor = Redactor()
         set_up_logs(redactor, level=self.settings.log_level, style=self.settings.log_format)
         log_last_words()
-        catalog = load_catalog()
-        holder = ConfigHolder(catalog=catalog, path=self._config_path())
+        path = self._config_path()
+        catalog = catalog_of(path)
+        holder = ConfigHolder(catalog=catalog, path=path)
         holder.load()
         child = os.environ.get(LEASH) is not None
         async with AsyncExitStack() as stack:

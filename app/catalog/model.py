@@ -88,3 +88,14 @@ class Quantization:
     """Bits of what an `experts` format leaves wide."""
     notes: str
     source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderDefault:
+    """What is known of a provider's machines where a target declares none; `hardware` None: several, or not disclosed."""
+
+    id: str
+    hosts: tuple[str, ...]
+    hardware: str | None
+    notes: str
+    source: str

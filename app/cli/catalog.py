@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,13 +13,14 @@ import click
 @click.command("catalog")
 @click.argument("kind", type=click.Choice(["hardware", "models", "quantizations"]))
 @click.argument("query", required=False)
+@click.option("--catalog", "own", type=click.Path(path_type=Path), default=None, help="Rows of one's own: a file or a folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-def command(*, kind: str, query: str | None, as_json: bool) -> None:
+def command(*, kind: str, query: str | None, own: Path | None, as_json: bool) -> None:
     """Show the catalogue, or what of it holds QUERY in its id, name or aliases."""
     from app.catalog.load import fold, load_catalog
     from app.errors import NotFoundError
 
-    catalog = load_catalog()
+    catalog = load_catalog(own)
     rows: list[Any] = list(
         {"hardware": catalog.accelerators, "models": catalog.models, "quantizations": catalog.quantizations}[kind].values()
     )

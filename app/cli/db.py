@@ -90,12 +90,11 @@ def prune(*, config: Path | None, data: Path | None, as_json: bool) -> None:
 
 
 def _retention(config: Path | None) -> Retention:
-    from app.bootstrap.config import DEFAULT_FILE, read_config
-    from app.catalog.load import load_catalog
+    from app.bootstrap.config import DEFAULT_FILE, catalog_of, read_config
     from app.targets.model import Retention
 
     path = DEFAULT_FILE if config is None and DEFAULT_FILE.is_file() else config
-    return Retention() if path is None else read_config(path, catalog=load_catalog())[0].retention
+    return Retention() if path is None else read_config(path, catalog=catalog_of(path))[0].retention
 
 
 def _lines(census: Census) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
@@ -20,6 +21,9 @@ import click
 @click.option("--parallelism", type=click.Choice(["tp", "pp"]), default="tp", show_default=True)
 @click.option("--stack", default=None, help="Serving stack, such as vllm, llama.cpp, mlx.")
 @click.option("--speculation", default="unknown", help="alpha,gamma[,cost], or on, off, unknown.")
+@click.option("--observed", "observed_tps", type=float, default=None, help="A speed in tokens/s: which machines explain it?")
+@click.option("--network", default=None, help="What the network adds to a first token, as measured, such as 12ms.")
+@click.option("--catalog", "own", type=click.Path(path_type=Path), default=None, help="Rows of one's own: a file or a folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     *,
@@ -35,13 +39,16 @@ def command(
     parallelism: str,
     stack: str | None,
     speculation: str,
+    observed_tps: float | None,
+    network: str | None,
+    own: Path | None,
     as_json: bool,
 ) -> None:
     """Compute what a deployment should reach: bytes per token, memory, ceiling, expected speed, prefill."""
     from app.catalog.load import load_catalog
     from app.expectation.body import expectation_json, explain
     from app.expectation.expect import Workload, expect
-    from app.targets.model import Deployment
+    from app.targets.deployment import Deployment
 
     deployment = Deployment(
         model_spec=model_spec,
@@ -55,7 +62,15 @@ def command(
         stack=stack,
         speculation=speculation,
     )
-    found = expect(
-        deployment, catalog=load_catalog(), workload=Workload(context_tokens=context_tokens, prompt_tokens=prompt_tokens)
-    )
+    work = Workload(context_tokens=context_tokens, prompt_tokens=prompt_tokens, network_s=_seconds(network))
+    found = expect(deployment, catalog=load_catalog(own), workload=work, observed_tps=observed_tps)
     click.echo(json.dumps(expectation_json(found)) if as_json else explain(found))
+
+
+def _seconds(text: str | None) -> float | None:
+    from app.units import parse_duration
+
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--network") from None

@@ -57,17 +57,24 @@ def _exists(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def _version() -> str:
+def _show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's signature
+    """Looked up only when it is asked for: reading package metadata costs more than the calculator."""
+    if not wanted:
+        return
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version("bandwatch")
+        found = version("bandwatch")
     except PackageNotFoundError:
-        return "0+source"
+        found = "0+source"
+    click.echo(f"bandwatch, version {found}")
+    ctx.exit()
 
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(_version(), prog_name="bandwatch")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version and exit."
+)
 def root() -> None:
     """Measure how fast LLM providers are, and whether that is as fast as their hardware allows."""
 

@@ -54,6 +54,23 @@ STACKS: Mapping[str, tuple[float, float]] = {
     "sglang": (ETA, TAU_DENSE_S),
 }
 """eta and tau by serving stack, where it is known."""
+STACK_NAMES: Mapping[str, str] = {
+    "vllm-0.6.3": "vllm-0.6",
+    "llamacpp": "llama.cpp",
+    "ollama": "llama.cpp",
+    "lm-studio": "llama.cpp",
+    "turbomind": "lmdeploy",
+    "trt-llm": "tensorrt-llm",
+    "trtllm": "tensorrt-llm",
+    "exllama": "exllamav2",
+    "mlx-lm": "mlx",
+}
+"""Other names of stacks."""
+STACK_BY_VENDOR: Mapping[tuple[str, str], str] = {
+    ("llama.cpp", "apple"): "llama.cpp-metal",
+    ("llama.cpp", "amd"): "llama.cpp-rocm",
+}
+"""One engine runs differently on other vendors' machines."""
 
 LAYER_LAW_US: Mapping[str, tuple[float, float, float]] = {
     "groq": (36.0, 46.0, 65.0),
@@ -61,3 +78,10 @@ LAYER_LAW_US: Mapping[str, tuple[float, float, float]] = {
     "sambanova": (27.0, 40.0, 83.0),
 }
 """Microseconds per layer (low, middle, high) of every plain published row of the vendor, 2024-2026."""
+
+FEASIBLE = (RED, TUNED)
+"""R that a machine may show and still explain an observation: what no verdict would flag."""
+FEASIBLE_BATCH = 32
+"""Streams that an engine nobody knows may share a step among; more of them only make it slower."""
+GIB_PER_GB = 1024**3 / 1e9
+"""Memory is sold by the GiB: a machine is ruled out only where not even that would do."""

@@ -12,6 +12,8 @@ from app.expectation.constants import (
     LAYER_LAW_US,
     MFU,
     MFU_DECODE,
+    STACK_BY_VENDOR,
+    STACK_NAMES,
     STACKS,
     TAU_DENSE_S,
     TAU_EXPERTS_S,
@@ -42,8 +44,7 @@ class Machine:
     @property
     def flops(self) -> float | None:
         """Peak FLOP/s of one device in the format's arithmetic; 16-bit where the device has none of its own."""
-        own = {"fp8": self.hardware.flops_fp8, "int8": self.hardware.flops_int8, "fp4": self.hardware.flops_fp4}
-        return own.get(self.format.compute) or self.hardware.flops_16
+        return flops_of(self.hardware, self.format)
 
     @property
     def flops_at_most(self) -> float | None:
@@ -72,21 +73,51 @@ def ceiling_tps(m: Machine) -> float:
     return 1 / max(m.step / (m.lanes * m.hardware.bandwidth), m.compute_s)
 
 
-def latency(m: Machine) -> tuple[float, float, float]:
+def stack_of(name: str | None, hardware: Accelerator) -> str | None:
+    """The serving stack that is known by a name on this hardware; None where nothing is known of it."""
+    plain = (name or "").strip().lower().replace(" ", "-")
+    plain = STACK_NAMES.get(plain, plain)
+    plain = STACK_BY_VENDOR.get((plain, hardware.vendor.lower()), plain)
+    return plain if plain in STACKS else None
+
+
+def flops_of(hardware: Accelerator, quantization: Quantization) -> float | None:
+    """Peak FLOP/s of one device in a format's arithmetic; 16-bit where the device has none of its own."""
+    match quantization.compute:
+        case "fp8":
+            return hardware.flops_fp8 or hardware.flops_16
+        case "int8":
+            return hardware.flops_int8 or hardware.flops_16
+        case "fp4":
+            return hardware.flops_fp4 or hardware.flops_16
+        case _:
+            return hardware.flops_16
+
+
+def pace(model: Model, hardware: Accelerator, *, lanes: int, stack: str | None) -> tuple[float, float, float]:
     """(eta, tau, all-reduce) in seconds: of the named stack, else the defaults."""
-    default = TAU_EXPERTS_S if m.model.experts else TAU_DENSE_S
-    eta, tau = STACKS.get((m.stack or "").lower(), (ETA, default))
-    if m.model.experts:
+    default = TAU_EXPERTS_S if model.experts else TAU_DENSE_S
+    eta, tau = STACKS.get(stack_of(stack, hardware) or "", (ETA, default))
+    if model.experts:
         tau = max(tau, TAU_EXPERTS_S)
-    reduce = ALL_REDUCE_S.get(m.hardware.id, ALL_REDUCE_DEFAULT_S) if m.lanes > 1 else 0.0
-    return eta, tau, reduce
+    return eta, tau, ALL_REDUCE_S.get(hardware.id, ALL_REDUCE_DEFAULT_S) if lanes > 1 else 0.0
+
+
+def latency(m: Machine) -> tuple[float, float, float]:
+    """(eta, tau, all-reduce) in seconds of a machine."""
+    return pace(m.model, m.hardware, lanes=m.lanes, stack=m.stack)
+
+
+def step_s(read_s: float, compute_s: float, *, eta: float, fixed_s: float) -> float:
+    """Seconds of one step from those of its bytes and its arithmetic at peak: max(read / eta, compute / MFU) + fixed."""
+    return max(read_s / eta, compute_s / MFU_DECODE) + fixed_s
 
 
 def expected_s(m: Machine) -> float:
     """Seconds per step: max(bytes / (eta N BW), compute / MFU) + layers (tau + 2 all-reduces)."""
     eta, tau, reduce = latency(m)
-    read = m.step / (eta * m.lanes * m.hardware.bandwidth)
-    return max(read, m.compute_s / MFU_DECODE) + m.model.layers * (tau + 2 * reduce)
+    read_s = m.step / (m.lanes * m.hardware.bandwidth)
+    return step_s(read_s, m.compute_s, eta=eta, fixed_s=m.model.layers * (tau + 2 * reduce))
 
 
 def layer_law(hardware: Accelerator) -> tuple[float, float, float]:

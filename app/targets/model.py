@@ -8,6 +8,8 @@ from datetime import datetime, time
 from enum import StrEnum
 from typing import Literal
 
+from app.targets.deployment import Deployment as Deployment  # noqa: PLC0414 - a noun of this module, kept apart for quick imports
+
 
 class SecretSource(StrEnum):
     """Where a secret is kept."""
@@ -59,26 +61,6 @@ class Provider:
     dialect: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     trusted: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """What is known of the machine behind a target; None is unknown, and the expectation becomes a range.
-
-    `speculation` is `unknown`, `off`, `on`, or `alpha,gamma[,cost]`; `parallelism` is `tp` or `pp`; ids are the
-    catalogue's (case-insensitive, aliases allowed).
-    """
-
-    model_spec: str | None = None
-    hardware: str | None = None
-    devices: int | None = None
-    quantization: str | None = None
-    bits: float | None = None
-    kv_bits: float | None = None
-    parallelism: Literal["tp", "pp"] = "tp"
-    stack: str | None = None
-    batch: int = 1
-    speculation: str = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,10 +103,10 @@ def reference_of(expectation: Expectation) -> Reference | None:
     Low confidence and a model that does not fit its memory as declared never flag.
     """
     ends: tuple[float, float] | None = None
-    if expectation.basis is Basis.FEASIBLE_RANGE and expectation.expected_range_tps is not None:
-        ends = expectation.expected_range_tps
-    elif expectation.expected_tps is not None:
+    if expectation.expected_tps is not None:
         ends = (expectation.expected_tps, expectation.expected_tps)
+    elif expectation.expected_range_tps is not None:
+        ends = expectation.expected_range_tps
     if ends is None or ends[0] <= 0:
         return None
     return Reference(
