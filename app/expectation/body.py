@@ -15,7 +15,15 @@ SHOWN = 12
 
 def expectation_json(e: Expectation) -> dict[str, Any]:
     """The object of `bandwatch expect --json`; a figure that does not exist is null."""
-    return {**asdict(e), "basis": str(e.basis), "confidence": str(e.confidence)}
+    found = {name: _plain(value) for name, value in asdict(e).items()}
+    return {**found, "basis": str(e.basis), "confidence": str(e.confidence)}
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a field holds
+    """As JSON has it: tuples are arrays."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def explain(e: Expectation) -> str:

@@ -33,6 +33,12 @@ class ExpectationIn(DeploymentIn):
         2048
     )
     prompt_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 512
+    network_s: Annotated[
+        float | None, Field(ge=0, le=3600, description="what the network adds to a first token, as measured")
+    ] = None
+    observed_tps: Annotated[
+        float | None, Field(gt=0, le=1e9, description="a speed that was seen: adds `feasible`, the deployments that explain it")
+    ] = None
 
     def deployment(self) -> Deployment:
         """The deployment; one device where the hardware is known and their number is not said, as on the command line."""
@@ -58,9 +64,11 @@ class CatalogOut(Listed):
 @router.post("/expectation", summary="What a deployment should reach")
 async def expectation(catalogue: Known, body: ExpectationIn) -> Expectation:
     """The calculator: bytes per token, memory, ceiling, expected speed, prefill. What is left out becomes a range or native."""
-    work = Workload(context_tokens=body.context_tokens, prompt_tokens=body.prompt_tokens)
+    work = Workload(context_tokens=body.context_tokens, prompt_tokens=body.prompt_tokens, network_s=body.network_s)
     try:
-        return await asyncio.to_thread(expect, body.deployment(), catalog=catalogue, workload=work)
+        return await asyncio.to_thread(
+            expect, body.deployment(), catalog=catalogue, workload=work, observed_tps=body.observed_tps
+        )
     except NotFoundError as error:
         raise ConfigError([Problem(field=_field_of(error), message=str(error))]) from None
     except (OverflowError, ZeroDivisionError):
