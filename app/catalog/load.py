@@ -108,9 +108,11 @@ def load_catalog(extra: Path | None = None) -> Catalog:
     Raises:
         ConfigError: a row of one's own that cannot be used, with file and line; or no such file.
     """
-    from app.catalog.own import own_rows
+    own: Mapping[str, Sequence[tuple[Row, str, int | None]]] = {}
+    if extra is not None:
+        from app.catalog.own import own_rows
 
-    own = {} if extra is None else own_rows(extra)
+        own = own_rows(extra)
     return Catalog(
         accelerators=_rows("hardware", made.accelerator, own),
         models=_rows("models", made.model, own),

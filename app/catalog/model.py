@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+MLA_WIDTH = 128
 Trust = Literal["high", "medium", "low"]
 
 
@@ -70,6 +71,16 @@ class Model:
     def head(self) -> float:
         """Parameters of the LM head (and of the embedding)."""
         return float(self.vocabulary * self.hidden)
+
+    @property
+    def query_dim(self) -> int:
+        """Width of a head's query, for the quadratic part of prefill; 0 where nothing is known.
+
+        MLA heads are 128 wide beside their rotary part where the catalogue does not say otherwise (the DeepSeek-V3 family).
+        """
+        if self.head_dim is None and self.mla_rope is not None:
+            return MLA_WIDTH + self.mla_rope
+        return self.head_dim or 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,5 +83,5 @@ FEASIBLE = (RED, TUNED)
 """R that a machine may show and still explain an observation: what no verdict would flag."""
 FEASIBLE_BATCH = 32
 """Streams that an engine nobody knows may share a step among; more of them only make it slower."""
-GIB_PER_GB = 1024**3 / 1e9
-"""Memory is sold by the GiB: a machine is ruled out only where not even that would do."""
+USABLE = 0.97 * 1024**3 / 1e9
+"""Of a stated GB of memory, the GB that weights and cache can have: it is sold by the GiB, and drivers take a few per cent."""

@@ -11,15 +11,14 @@ from app.catalog.model import Accelerator, Model
 from app.errors import UsageError
 from app.expectation.constants import (
     AMBER,
-    GIB_PER_GB,
     OVERHEAD,
     RANGE,
     RED,
     SPECULATION_MOST,
     SPECULATION_MOST_SRAM,
     TUNED,
+    USABLE,
 )
-from app.expectation.feasible import feasible, reach
 from app.expectation.laws import Machine, ceiling_tps, expected_s, layer_law, prefill_s, ttft_floor_s, ttft_s
 from app.expectation.machine import Workload, machine_of, native_format
 from app.expectation.model import Basis, Confidence, Expectation
@@ -51,6 +50,8 @@ def expect(
     found = _expect(deployment, model, catalog, work)
     if observed_tps is None:
         return found
+    from app.expectation.feasible import feasible  # not for those who declare everything: it costs as much as the rest
+
     return replace(found, feasible=feasible(model, observed_tps, catalog=catalog, deployment=deployment, work=work))
 
 
@@ -125,7 +126,7 @@ def _memory(m: Machine, resident: float, needed: float) -> Iterator[str]:
     if needed <= memory:
         return
     there = f"{m.devices} x {m.hardware.id} hold {memory / 1e9:.1f} GB"
-    if resident + m.batch * m.cache > memory * GIB_PER_GB:
+    if resident + m.batch * m.cache > memory * USABLE:
         yield f"impossible as declared: weights and cache are {(resident + m.batch * m.cache) / 1e9:.1f} GB, and {there}"
     else:
         yield f"does not fit with a tenth to spare: needs {needed / 1e9:.1f} GB, and {there}"
@@ -199,6 +200,8 @@ def _by_layers(deployment: Deployment, model: Model, hardware: Accelerator, *, c
 
 def _over_the_possible(deployment: Deployment, model: Model, catalog: Catalog, work: Workload) -> Expectation:
     """The range over every machine that could be it: what is declared is kept, what fits in memory counts."""
+    from app.expectation.feasible import reach
+
     slowest, fastest, ceiling, machines = reach(model, catalog=catalog, deployment=deployment, work=work)
     said = ", ".join(f"{name} unknown" for name in ("hardware", "devices", "quantization") if getattr(deployment, name) is None)
     assumed = [f"{said}: the range over {machines} deployments of the catalogue that can hold the model"]

@@ -16,10 +16,10 @@ from app.errors import UsageError
 from app.expectation.constants import (
     FEASIBLE,
     FEASIBLE_BATCH,
-    GIB_PER_GB,
     OVERHEAD,
     SPECULATION_MOST,
     SPECULATION_MOST_SRAM,
+    USABLE,
 )
 from app.expectation.laws import flops_of, layer_law, pace, step_s
 from app.expectation.machine import Workload, native_format
@@ -50,7 +50,7 @@ class Served:
     """Bytes of a step that the largest crowd shares."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rig:
     """One deployment that could be it: seconds of a step alone and in a crowd, by the laws of `app.expectation.laws`."""
 
@@ -210,29 +210,41 @@ class Search:
         for hardware in self.hardware():
             if hardware.by_layers:
                 continue
-            counts = self._counts(hardware)
+            one, several = (pace(self.model, hardware, lanes=lanes, stack=self.asked.stack) for lanes in (1, 2))
             for each in served:
-                room = (each.resident + cache) / (hardware.memory_bytes * GIB_PER_GB)
+                room = (each.resident + cache) / (hardware.memory_bytes * USABLE)
                 flops = flops_of(hardware, each.quantization)
-                for devices in counts:
+                compute_s = 0.0 if flops is None else flop / flops
+                for devices in self._counts(hardware):
                     if devices >= room:
-                        yield self._rig(hardware, devices, each, 0.0 if flops is None else flop / flops, crowd)
+                        lanes = 1 if self.asked.parallelism == "pp" else devices
+                        at = several if lanes > 1 else one
+                        yield self._rig(hardware, devices, each, lanes=lanes, pace_s=at, compute_s=compute_s, crowd=crowd)
 
     def _counts(self, hardware: Accelerator) -> tuple[int, ...]:
         if self.asked.devices is not None:
             return (self.asked.devices,)
         return self.counts if hardware.kind in RACKS else tuple(n for n in self.counts if n not in LARGE)
 
-    def _rig(self, hardware: Accelerator, devices: int, served: Served, compute_s: float, crowd: int) -> Rig:
-        lanes = 1 if self.asked.parallelism == "pp" else devices
-        eta, tau, reduce = pace(self.model, hardware, lanes=lanes, stack=self.asked.stack)
+    def _rig(
+        self,
+        hardware: Accelerator,
+        devices: int,
+        served: Served,
+        *,
+        lanes: int,
+        pace_s: tuple[float, float, float],
+        compute_s: float,
+        crowd: int,
+    ) -> Rig:
+        eta, tau, reduce = pace_s
         rate, fixed_s = lanes * hardware.bandwidth, self.model.layers * (tau + 2 * reduce)
-        alone_c, crowd_c = self.asked.batch * compute_s / lanes, crowd * compute_s / lanes
+        read_s, alone_c = served.step / rate, self.asked.batch * compute_s / lanes
         return Rig(
-            hardware=hardware,
-            devices=devices,
-            served=served,
-            alone_s=step_s(served.step / rate, alone_c, eta=eta, fixed_s=fixed_s),
-            crowded_s=step_s(served.crowded / rate, crowd_c, eta=eta, fixed_s=fixed_s),
-            ceiling_tps=1 / max(served.step / rate, alone_c),
+            hardware,
+            devices,
+            served,
+            step_s(read_s, alone_c, eta=eta, fixed_s=fixed_s),
+            step_s(served.crowded / rate, crowd * compute_s / lanes, eta=eta, fixed_s=fixed_s),
+            1 / max(read_s, alone_c),
         )

@@ -132,7 +132,7 @@ def prefill_flops(model: Model, tokens: float) -> float:
     """2 P_lin N + 2 L n_q d N^2 (causal), and the head once."""
     linear = 2 * (streamed(model) - model.head) * tokens + 2 * model.head
     layers = model.attention_layers if model.attention_layers is not None else model.layers
-    return linear + 2 * layers * (model.heads or 0) * (model.head_dim or 0) * tokens * tokens
+    return linear + 2 * layers * (model.heads or 0) * model.query_dim * tokens * tokens
 
 
 def prefill_s(m: Machine, tokens: float) -> tuple[float, float]:
