@@ -94,22 +94,20 @@ def _by_bytes(deployment: Deployment, model: Model, hardware: Accelerator, *, ca
     memory = m.devices * hardware.memory_bytes
     low_s, high_s = ttft_s(m, work.prompt_tokens)
     network = work.network_s or 0.0
-    return _with_thresholds(
-        Expectation(
-            basis=Basis.DEPLOYMENT,
-            confidence=_confidence(model, hardware),
-            **_common(m, work),
-            memory_needed_bytes=needed,
-            memory_bytes=memory,
-            fits=needed <= memory,
-            ceiling_tps=ceiling,
-            expected_tps=expected,
-            expected_range_tps=(expected * spread[0], expected * spread[1]),
-            ttft_floor_s=ttft_floor_s(m, work.prompt_tokens),
-            prefill_s=prefill_s(m, work.prompt_tokens),
-            ttft_s=(network + low_s, network + high_s),
-            assumptions=(*assumed, *_network(work), *_memory(m, resident, needed), *_doubts(model, hardware)),
-        )
+    return Expectation(
+        basis=Basis.DEPLOYMENT,
+        confidence=_confidence(model, hardware),
+        **_common(m, work),
+        memory_needed_bytes=needed,
+        memory_bytes=memory,
+        fits=needed <= memory,
+        ceiling_tps=ceiling,
+        **_thresholds(expected),
+        expected_range_tps=(expected * spread[0], expected * spread[1]),
+        ttft_floor_s=ttft_floor_s(m, work.prompt_tokens),
+        prefill_s=prefill_s(m, work.prompt_tokens),
+        ttft_s=(network + low_s, network + high_s),
+        assumptions=(*assumed, *_network(work), *_memory(m, resident, needed), *_doubts(model, hardware)),
     )
 
 
@@ -154,15 +152,13 @@ def _common(m: Machine, work: Workload) -> dict[str, Any]:
     }
 
 
-def _with_thresholds(e: Expectation) -> Expectation:
-    if e.expected_tps is None:
-        return e
-    return replace(
-        e,
-        red_below_tps=RED * e.expected_tps,
-        amber_below_tps=AMBER * e.expected_tps,
-        tuned_above_tps=TUNED * e.expected_tps,
-    )
+def _thresholds(expected_tps: float) -> dict[str, Any]:
+    return {
+        "expected_tps": expected_tps,
+        "red_below_tps": RED * expected_tps,
+        "amber_below_tps": AMBER * expected_tps,
+        "tuned_above_tps": TUNED * expected_tps,
+    }
 
 
 def _by_layers(deployment: Deployment, model: Model, hardware: Accelerator, *, catalog: Catalog, work: Workload) -> Expectation:
@@ -176,25 +172,23 @@ def _by_layers(deployment: Deployment, model: Model, hardware: Accelerator, *, c
     needed = OVERHEAD * resident_bytes(model, m.widths) + m.batch * m.cache
     memory = None if deployment.devices is None else deployment.devices * hardware.memory_bytes
     law = f"{low:g}-{high:g} µs a layer, as all plain published rows of {hardware.vendor} show; there is no byte ceiling"
-    return _with_thresholds(
-        Expectation(
-            basis=Basis.LAYER_LAW,
-            confidence=Confidence.LOW if hardware.confidence == "low" else Confidence.MEDIUM,
-            **{**_common(m, work), "devices": deployment.devices},
-            memory_needed_bytes=needed,
-            memory_bytes=memory,
-            fits=None if memory is None else needed <= memory,
-            ceiling_tps=None,
-            expected_tps=expected,
-            expected_range_tps=(1e6 / (model.layers * high) * factor, 1e6 / (model.layers * low) * factor * top),
-            layer_us=middle,
-            assumptions=(
-                law,
-                *(a for a in assumed if "bandwidth" not in a and "all-reduce" not in a),
-                *(f"speculation of unknown strength: up to {top:g} times that" for _ in (1,) if top > 1),
-                *_doubts(model, hardware),
-            ),
-        )
+    return Expectation(
+        basis=Basis.LAYER_LAW,
+        confidence=Confidence.LOW if hardware.confidence == "low" else Confidence.MEDIUM,
+        **{**_common(m, work), "devices": deployment.devices},
+        memory_needed_bytes=needed,
+        memory_bytes=memory,
+        fits=None if memory is None else needed <= memory,
+        ceiling_tps=None,
+        **_thresholds(expected),
+        expected_range_tps=(1e6 / (model.layers * high) * factor, 1e6 / (model.layers * low) * factor * top),
+        layer_us=middle,
+        assumptions=(
+            law,
+            *(a for a in assumed if "bandwidth" not in a and "all-reduce" not in a),
+            *(f"speculation of unknown strength: up to {top:g} times that" for _ in (1,) if top > 1),
+            *_doubts(model, hardware),
+        ),
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.catalog.load import load_catalog
+from app.catalog.load import Catalog, load_catalog
 from app.catalog.names import Names, fold, peeled
 from app.errors import NotFoundError, UsageError
 
@@ -137,3 +137,14 @@ def test_an_exact_id_wins_over_a_shortened_one() -> None:
     assert names.ids("x-7b") == ("a/x-7b",)
     assert names.ids("a/x-7b-instruct") == ("a/x-7b-instruct",)
     assert fold("A/X 7B") == "a-x-7b"
+
+
+def test_a_catalogue_of_plain_rows_is_searched_as_well() -> None:
+    one = Catalog(
+        accelerators={"H100-SXM-80GB": CATALOG.accelerators["H100-SXM-80GB"]},
+        models={"openai/gpt-oss-120b": CATALOG.models["openai/gpt-oss-120b"]},
+        quantizations={},
+    )
+    assert one.hardware_of("h100 sxm5 80gb").id == "H100-SXM-80GB"
+    assert one.model("gpt-oss:120b").id == "openai/gpt-oss-120b"
+    assert one.provider_of("api.groq.com") is None

@@ -7,7 +7,7 @@ import pytest
 from app.catalog.load import load_catalog
 from app.expectation.body import SHOWN, expectation_json, explain, rate, size, speed
 from app.expectation.expect import Workload, expect
-from app.expectation.model import Expectation
+from app.expectation.model import Basis, Confidence, Expectation
 from app.targets.deployment import Deployment
 
 CATALOG = load_catalog()
@@ -119,3 +119,8 @@ def test_rates_and_speeds_are_readable() -> None:
         "17,761 tokens/s",
         "24.1 tokens/s",
     )
+
+
+def test_what_is_not_known_is_not_printed() -> None:
+    text = explain(Expectation(basis=Basis.BASELINE, confidence=Confidence.LOW, ttft_s=(0.1, 0.2), assumptions=("none",)))
+    assert [line.split()[0] for line in text.splitlines()[1:] if line] == ["first", "confidence", "Assumptions", "-"]
