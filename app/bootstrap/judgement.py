@@ -18,6 +18,7 @@ from app.measurement.model import Run
 from app.targets.model import Config, Deployment, Recipe, Target
 from app.verdict.advance import advance
 from app.verdict.judge import judge
+from app.verdict.model import State
 from app.verdict.outbox import Decision, Past
 
 
@@ -53,6 +54,7 @@ class Judgement:
     new_id: Callable[[], str]
     base_url: str
     _known: dict[tuple[Deployment | None, str, str, Recipe], Expectation | None] = field(default_factory=dict)
+    _states: dict[tuple[str, str], State] = field(default_factory=dict)
 
     def expectation(self, target: Target) -> Expectation | None:
         """What a target should reach with its own recipe; asked once, then remembered."""
@@ -66,6 +68,11 @@ class Judgement:
                 prompt_tokens=max(1, recipe.prompt_tokens),
             )
         return self._known[key]
+
+    def flagged(self, target: str) -> bool:
+        """Was the last verdict of the target, at any location that this process decided for, a bad one?"""
+        good = {State.OK, State.UNKNOWN}
+        return any(state not in good for (name, _), state in self._states.items() if name == target)
 
     def decide(self, target: Target, location: str, run: Run) -> Decide:
         """The pure function that the store calls with the past of a run."""
@@ -83,6 +90,7 @@ class Judgement:
                 now=now,
                 min_locations=config.min_locations,
             )
+            self._states[target.name, location] = verdict.state
             step = advance(target=target, verdict=verdict, past=past, thresholds=config.thresholds, now=now, new_id=self.new_id)
             told = speak(step.changes, config=config, now=now, new_id=self.new_id, base_url=self.base_url)
             incidents = tuple(change.incident for change in told.changes)

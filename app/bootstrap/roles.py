@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -15,10 +16,12 @@ import structlog
 
 from app.alerts.courier import Courier
 from app.bootstrap.core import Core, new_id
+from app.bootstrap.evidence import Evidence, Tariff
 from app.bootstrap.judgement import Judgement
 from app.bootstrap.probing import Watchful, build_prober
 from app.bootstrap.supervise import every, supervise
 from app.bootstrap.watch import Watch
+from app.catalog.prices import load_prices
 from app.dispatch.election import Election
 from app.dispatch.queue import Queue
 from app.dispatch.scheduler import TICK_S, Scheduler, Ticker
@@ -26,8 +29,6 @@ from app.dispatch.spool import Spool
 from app.dispatch.tick import Tick
 from app.dispatch.worker import Deps, Worker
 from app.errors import BandwatchError
-from app.measurement.model import Outcome, Reading
-from app.measurement.recording import Recording
 from app.storage.database import raw_dsn
 from app.storage.incidents import Incidents
 from app.storage.ledger import Ledger
@@ -155,15 +156,15 @@ class Roles:
             )
 
     def _deps(self, prober: Watchful) -> Deps:
-        core = self.core
+        core, judge, own = self.core, self._judge(), self.core.holder.current.catalog
         return Deps(
             ledger=self._ledger(),
             prober=prober,
             clock=core.clock,
             config=lambda: core.holder.current,
-            decide=self._judge().decide,
-            keep=keep_evidence,
-            price=no_price,
+            decide=judge.decide,
+            keep=Evidence(flagged=judge.flagged, clock=core.clock).keep,
+            price=Tariff(prices=load_prices(Path(own) if own else None)).usd,
             new_id=new_id,
             spool=self._spool.put,
             instance=core.settings.instance,
@@ -273,20 +274,6 @@ async def ask_for_probe(core: Core, target: Target, location: str, at: datetime)
         await queue.enqueue([(Tick(target=target.name, location=location, due_at=at, asked=True), target.provider.name)], at)
     finally:
         await connection.close(timeout=2)
-
-
-def keep_evidence(recording: Recording, reading: Reading) -> bytes | None:
-    """The compressed body of a run that went wrong: what a person looks at first."""
-    if reading.measurement.outcome in {Outcome.OK, Outcome.LOCAL_ERROR} or not recording.tape.body:
-        return None
-    import zlib
-
-    return zlib.compress(recording.tape.body[: 1 << 20], 6)
-
-
-def no_price(_target: Target, _tokens_in: int, _tokens_out: int) -> float | None:
-    """No price is known yet."""
-    return None
 
 
 def _text(at: datetime | None) -> str | None:

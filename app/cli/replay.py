@@ -12,7 +12,8 @@ import click
 
 from app.errors import Problem, UsageError
 
-PLAIN = ("*.sse", "*.ndjson", "*.json", "*.txt", "*.html")
+KEPT = "*.recording.gz"
+PLAIN = (KEPT, "*.sse", "*.ndjson", "*.json", "*.txt", "*.html")
 META = ".meta.json"
 
 
@@ -25,7 +26,8 @@ def command(*, paths: tuple[Path, ...], status: int, content_type: str | None, a
     """Read recorded response bodies and print what a probe would have made of them.
 
     `X` with `X.meta.json` beside it takes status, content type and headers from there. A folder means every file with a
-    meta file; if none has one, all event streams, NDJSON, JSON, text and HTML files in it.
+    meta file; if none has one, all kept recordings, event streams, NDJSON, JSON, text and HTML files in it. A kept
+    recording, as `/api/v1/runs/ID/recording` sends it, has its times too, and gives the figures of its run again.
     """
     found = [_replay(path, status=status, content_type=content_type) for path in _files(paths)]
     if as_json:
@@ -48,13 +50,16 @@ def _files(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 
 def _replay(path: Path, *, status: int, content_type: str | None) -> dict[str, Any]:
-    from app.measurement.replay import Recorded, replay
+    from app.measurement.evidence import decode, is_recording
+    from app.measurement.replay import Recorded, replay, replay_recording
 
     meta = _meta(path.with_name(path.name + META))
     try:
         body = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror})") from error
+    if is_recording(body):
+        return replay_recording(decode(body), file=str(path))
     recorded = Recorded(
         body=body,
         status=meta.get("http_status") or status,
@@ -82,5 +87,14 @@ def _line(each: dict[str, Any]) -> str:
     tokens = "-" if each["output_tokens"] is None else f"{each['output_tokens']} tokens ({each['token_source']})"
     first = "-" if each["first_output_index"] is None else str(each["first_output_index"])
     notes = f"  [{', '.join(each['notes'])}]" if each["notes"] else ""
+    figures = _figures(each["figures"])
     text = f"  {each['error_text']}" if each["error_text"] else ""
-    return f"{each['file']}: {each['outcome']}{problem}  {each['events']} events, first output {first}, {tokens}{notes}{text}"
+    said = f"{each['events']} events, first output {first}, {tokens}{figures}"
+    return f"{each['file']}: {each['outcome']}{problem}  {said}{notes}{text}"
+
+
+def _figures(each: dict[str, Any] | None) -> str:
+    if each is None or each["ttft_s"] is None:
+        return ""
+    speed = "" if each["decode_tps"] is None else f", {each['decode_tps']:.1f} tok/s"
+    return f", TTFT {each['ttft_s'] * 1000:.1f} ms{speed}"

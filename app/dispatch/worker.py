@@ -16,7 +16,7 @@ from app.errors import BandwatchError
 from app.measurement.model import ErrorClass, Measurement, Outcome, Reading, Run
 from app.measurement.recording import Recording
 from app.targets.grid import is_late, is_missed
-from app.targets.model import Config, Target
+from app.targets.model import Config, Recipe, Target
 from app.verdict.outbox import Claim
 
 log = structlog.get_logger()
@@ -50,7 +50,8 @@ class Deps:
     clock: Clock
     config: Callable[[], Config]
     decide: Callable[[Target, str, Run], Decide]
-    keep: Callable[[Recording, Reading], bytes | None]
+    keep: Callable[[Target, Recording, Reading], bytes | None]
+    """The recording as a file, where it is worth keeping."""
     price: Callable[[Target, int, int], float | None]
     """USD of (target, tokens in, tokens out); None when no price is known."""
     new_id: Callable[[], str]
@@ -145,7 +146,7 @@ class Worker:
         took = timedelta(microseconds=(self.deps.clock.monotonic_ns() - began) // 1000)
         run = self._run_of(tick, target, (started, started + took), recording, reading)
         await self._store(run, target)
-        used = _used_tokens(reading.measurement, reserved=tokens)
+        used = sum(_billed(reading.measurement, target.recipe))
         await self._settle(target, day=day, reserved=(tokens, usd), used=(used, run.cost_usd))
         return TickResult.LATE if late else TickResult.RUN
 
@@ -192,10 +193,10 @@ class Worker:
             model=target.model,
             recipe=target.recipe.name,
             measurement=measurement,
-            cost_usd=self.deps.price(target, measurement.prompt_tokens or 0, measurement.output_tokens or 0),
+            cost_usd=self.deps.price(target, *_billed(measurement, target.recipe)),
             read_stamps_s=reading.read_stamps_s,
             read_tokens=reading.read_tokens,
-            recording=self.deps.keep(recording, reading),
+            recording=self.deps.keep(target, recording, reading),
         )
 
     def _skipped(self, tick: Tick, target: Target, now: datetime) -> Run:
@@ -215,8 +216,8 @@ class Worker:
         )
 
 
-def _used_tokens(m: Measurement, *, reserved: int) -> int:
-    """Tokens that a run used up: what usage says, else all of the reservation where the provider may have billed it."""
+def _billed(m: Measurement, recipe: Recipe) -> tuple[int, int]:
+    """(in, out) tokens that a run used up: what usage says, else what was reserved where the provider may have billed it."""
     if m.output_tokens is not None:
-        return (m.prompt_tokens or 0) + m.output_tokens
-    return reserved if m.outcome in SPENDING else 0
+        return recipe.prompt_tokens if m.prompt_tokens is None and m.output_tokens else m.prompt_tokens or 0, m.output_tokens
+    return (recipe.prompt_tokens, recipe.output_tokens) if m.outcome in SPENDING else (0, 0)

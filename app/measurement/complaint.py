@@ -13,14 +13,20 @@ TEXT_LIMIT = 300
 ECHO = 24
 """So many characters in a row that are also in the prompt are from it."""
 _TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
-_SECRETS = re.compile(
-    r"(?i:bearer)\s+[A-Za-z0-9._~+/=-]{8,}"
-    r"|\b(?:sk|gsk|csk|xai|pk|rk|fw|tgp|nvapi|hf|bw|whsec|key|api)[-_][A-Za-z0-9_\-]{8,}"
+SURE = re.compile(
+    r"\b(?:sk|gsk|csk|xai|pk|rk|fw|tgp|nvapi|hf|bw|whsec)[-_][A-Za-z0-9_\-]{12,}"
     r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_.-]+"
     r"|\bAKIA[A-Z0-9]{12,}"
+)
+"""Keys by their makers' marks: no text looks like that by chance."""
+SECRETS = re.compile(
+    r"(?i:bearer)\s+[A-Za-z0-9._~+/=-]{8,}"
+    r"|\b(?:sk|gsk|csk|xai|pk|rk|fw|tgp|nvapi|hf|bw|whsec|key|api)[-_][A-Za-z0-9_\-]{8,}"
     r"|\b[A-Fa-f0-9]{32,}\b"
     r"|\b(?=[A-Za-z0-9+/_-]*\d)(?=[A-Za-z0-9+/_-]*[A-Za-z])[A-Za-z0-9+/_-]{40,}={0,2}"
+    rf"|{SURE.pattern}"
 )
+"""Everything that may be one, for the short texts of errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +40,7 @@ class Complaint:
 
 def redact(text: str) -> str:
     """Text without what looks like a secret."""
-    return _SECRETS.sub("[redacted]", text)
+    return SECRETS.sub("[redacted]", text)
 
 
 def conceal(text: str, prompt: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
 from app.measurement.measure import measure_stream
-from app.measurement.recording import Marks, Recording, Tape
+from app.measurement.model import Measurement
+from app.measurement.recording import Marks, Recording, StampSource, Tape
 from app.measurement.stream import read_stream
 from app.measurement.usage import count
 
@@ -81,7 +82,33 @@ def replay_recording(recording: Recording, *, file: str) -> dict[str, Any]:
         "retry_after_s": measurement.retry_after_s,
         "reliable": {"ttft": measurement.reliable.ttft, "tps": measurement.reliable.tps},
         "notes": list(measurement.notes),
+        "figures": None if recording.stamp_source is StampSource.NONE else _figures(measurement),
     }
+
+
+def _figures(m: Measurement) -> dict[str, Any]:
+    """What only a recording with times has."""
+    return {
+        "phases": asdict(m.phases),
+        **{name: getattr(m, name) for name in _TIMED},
+        "gaps": asdict(m.gaps),
+        "unreliable_because": {name: list(why) for name, why in m.unreliable_because.items()},
+    }
+
+
+_TIMED = (
+    "presend_s",
+    "ttft_s",
+    "ttft_visible_s",
+    "decode_tps",
+    "tpot_s",
+    "e2e_s",
+    "e2e_tps",
+    "stream_end_s",
+    "total_s",
+    "tokens_per_read",
+    "loop_lag_s",
+)
 
 
 _FIRST = ("output", "refusal", "reasoning", "content", "visible", "tool")

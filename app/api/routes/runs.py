@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator
 from dataclasses import fields
 from datetime import datetime
@@ -12,17 +13,19 @@ from typing import Annotated, Literal
 import msgspec
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from app.api.params import From, Reading, Served, To, find_target
 from app.api.problems import responses
 from app.api.services import Services
+from app.errors import NotFoundError
 from app.measurement.model import Measurement
-from app.storage.queries.runs import RunFilter, RunRow, get_run, stream_runs
+from app.storage.queries.runs import RunFilter, RunRow, get_run, recording_of, stream_runs
 from app.storage.queries.session import reading
 
 router = APIRouter(tags=["runs"], responses=responses())
 CHUNK = 32_768
+RECORDING = "application/gzip"
 _NAMES = tuple(field.name for field in fields(RunRow))
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -46,6 +49,22 @@ async def run(session: Reading, run_id: Annotated[str, Path(max_length=200)]) ->
         read_stamps_s=list(found.read_stamps_s),
         read_tokens=list(found.read_tokens),
     )
+
+
+@router.get(
+    "/runs/{run_id}/recording",
+    summary="The kept recording of a run",
+    response_class=Response,
+    responses={200: {"content": {RECORDING: {}}}, **responses(404)},
+)
+async def recording(session: Reading, run_id: Annotated[str, Path(max_length=200)]) -> Response:
+    """The recording as a file for `bandwatch replay`; kept of failed runs, of flagged targets, and of the first of a kind."""
+    content = await recording_of(session, run_id)
+    if content is None:
+        raise NotFoundError(f"no recording of run '{run_id[:80]}' is kept")
+    name = re.sub(r"[^\w.-]", "_", run_id)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.recording.gz"'}
+    return Response(content, media_type=RECORDING, headers=headers)
 
 
 @router.get(

@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import select, text
 
+from app.bootstrap.evidence import Tariff
+from app.catalog.prices import load_prices
 from app.clock import FakeClock
 from app.measurement.model import Outcome
 from app.storage import tables
 from app.storage.database import Database
 from app.storage.ledger import Ledger
-from app.targets.model import Budget, Thresholds
+from app.targets.model import Budget, Provider, Thresholds
 from app.verdict.outbox import Claim, Decision, Past
 from tests.support.runs import NOW, decide, run, target
 
@@ -111,6 +114,24 @@ def test_a_budget_holds_over_fifty_workers_at_once(dsn: str) -> None:
         async with ledger.database.read() as connection:
             spent = dict((await connection.execute(select(tables.budgets.c.scope, tables.budgets.c.tokens))).all())
         assert spent == {"provider:p": 1000, "target:p/m": 1000}
+
+    on(dsn, scenario)
+
+
+def test_a_budget_in_money_refuses_the_call_that_it_cannot_pay(dsn: str) -> None:
+    async def scenario(ledger: Ledger) -> None:
+        tariff = Tariff(prices=load_prices())
+        budget = Budget(usd_per_day=0.0003)
+        t = replace(
+            target(budget=budget), provider=Provider(name="groq", base_url="https://x.example/v1"), model="openai/gpt-oss-120b"
+        )
+        cost = tariff.usd(t, t.recipe.prompt_tokens, t.recipe.output_tokens)
+        assert cost == pytest.approx((60 * 0.15 + 128 * 0.60) / 1e6)
+        granted = await asyncio.gather(*(ledger.reserve(target=t, tokens=188, usd=cost, day=NOW.date()) for _ in range(10)))
+        assert sum(granted) == int(0.0003 / cost) == 3
+        await ledger.settle(target=t, day=NOW.date(), reserved_tokens=188, used_tokens=188, reserved_usd=cost, used_usd=0.0)
+        assert await ledger.reserve(target=t, tokens=188, usd=cost, day=NOW.date())
+        assert not await ledger.reserve(target=t, tokens=188, usd=cost, day=NOW.date())
 
     on(dsn, scenario)
 

@@ -7,7 +7,7 @@ from datetime import UTC, timedelta
 import pytest
 
 from app.dispatch.tick import Tick, TickResult
-from app.dispatch.worker import PATIENCE_S, PAUSE_S
+from app.dispatch.worker import PATIENCE_S, PAUSE_S, _billed
 from app.errors import UnavailableError
 from app.measurement.model import ErrorClass, Measurement, Outcome
 from app.verdict.outbox import Claim
@@ -45,6 +45,17 @@ def test_what_a_run_cost_is_reserved_before_and_settled_after() -> None:
     assert bench.ledger.reserved == [(RESERVED, reserved)]
     assert bench.ledger.settled[0]["reserved_usd"] == reserved
     assert bench.ledger.settled[0]["used_usd"] == 60e-6 + 128 * 2e-6 == bench.ledger.runs[0].cost_usd
+
+
+def test_what_may_have_been_billed_stays_spent() -> None:
+    for m, used in (
+        (Measurement(outcome=Outcome.TRUNCATED, error_class=ErrorClass.TRUNCATED), (60, 128)),
+        (Measurement(outcome=Outcome.TIMEOUT, error_class=ErrorClass.TIMEOUT), (0, 0)),
+        (Measurement(outcome=Outcome.OK, error_class=ErrorClass.NONE, output_tokens=20), (60, 20)),
+        (Measurement(outcome=Outcome.OK, error_class=ErrorClass.NONE, output_tokens=20, prompt_tokens=7), (7, 20)),
+        (Measurement(outcome=Outcome.EMPTY, error_class=ErrorClass.EMPTY, output_tokens=0), (0, 0)),
+    ):
+        assert _billed(m, target().recipe) == used
 
 
 def test_a_tick_that_another_worker_finished_is_left_alone_and_not_counted() -> None:
