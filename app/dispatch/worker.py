@@ -137,8 +137,8 @@ class Worker:
             return TickResult.MISSED  # the database was away for long
         started, began = self.deps.clock.now(), self.deps.clock.monotonic_ns()
         day = started.astimezone(UTC).date()
-        tokens = target.recipe.prompt_tokens + target.recipe.output_tokens
-        usd = self.deps.price(target, target.recipe.prompt_tokens, target.recipe.output_tokens)
+        planned = _planned(target.recipe)
+        tokens, usd = sum(planned), self.deps.price(target, *planned)
         if not await self._patiently(lambda: self.deps.ledger.reserve(target=target, tokens=tokens, usd=usd, day=day)):
             await self._store(self._skipped(tick, target, started), target)
             return TickResult.SKIPPED_BUDGET
@@ -216,8 +216,16 @@ class Worker:
         )
 
 
+def _planned(recipe: Recipe) -> tuple[int, int]:
+    """(in, out) tokens that a run will use up at most; a paired recipe makes two calls."""
+    calls = 2 if recipe.paired else 1
+    return calls * recipe.prompt_tokens, calls * recipe.output_tokens
+
+
 def _billed(m: Measurement, recipe: Recipe) -> tuple[int, int]:
     """(in, out) tokens that a run used up: what usage says, else what was reserved where the provider may have billed it."""
+    before = (recipe.prompt_tokens, recipe.output_tokens) if m.cold_ttft_s is not None else (0, 0)
     if m.output_tokens is not None:
-        return recipe.prompt_tokens if m.prompt_tokens is None and m.output_tokens else m.prompt_tokens or 0, m.output_tokens
-    return (recipe.prompt_tokens, recipe.output_tokens) if m.outcome in SPENDING else (0, 0)
+        tokens_in = recipe.prompt_tokens if m.prompt_tokens is None and m.output_tokens else m.prompt_tokens or 0
+        return before[0] + tokens_in, before[1] + m.output_tokens
+    return _planned(recipe) if m.outcome in SPENDING else before

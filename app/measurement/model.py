@@ -139,6 +139,8 @@ class Measurement:
     total_s: float | None = None
     """Start of the call to its end, whatever it was."""
     gaps: Gaps = Gaps()
+    cold_ttft_s: float | None = None
+    """Of a paired recipe: TTFT of the call before, which nobody's cache could know. `ttft_s` is that of the second."""
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     prompt_tokens: int | None = None

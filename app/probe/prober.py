@@ -50,19 +50,25 @@ class Prober:
     """Is shown the tape of each call as it begins."""
 
     async def probe(self, target: Target, *, scheduled_at: datetime | None = None) -> tuple[Recording, Reading]:  # noqa: ARG002 - others tell when it was due
-        """One call, and once more without a parameter that the provider refuses.
+        """One call, and once more without a parameter that the provider refuses. A paired recipe makes two calls that
+        share their long beginning, and the second is the result.
 
         Raises:
             asyncio.CancelledError: when told to stop.
         """
-        recording, reading = await self._once(target)
+        prefix = self.rng.getrandbits(64)
+        recording, reading = await self._once(target, prefix)
         refused = self._refused(target, recording, reading)
         if refused is not None:
             self.lessons[target.provider.name] = self.lessons.get(target.provider.name, frozenset()) | {refused}
-            recording, reading = await self._once(target)
-        return recording, reading
+            recording, reading = await self._once(target, prefix)
+        cold = reading.measurement
+        if not target.recipe.paired or cold.outcome is not Outcome.OK:
+            return recording, reading
+        recording, reading = await self._once(target, prefix)
+        return recording, replace(reading, measurement=replace(reading.measurement, cold_ttft_s=cold.ttft_s))
 
-    async def _once(self, target: Target) -> tuple[Recording, Reading]:
+    async def _once(self, target: Target, prefix: int) -> tuple[Recording, Reading]:
         dialect = dialect_for(target.provider.base_url, name=target.provider.dialect)
         client = self.clients.client(target.connection)  # the first one takes 40 ms to make, which is no phase of a call
         recording = new_recording(
@@ -79,7 +85,7 @@ class Prober:
         key = prompt = ""
         try:
             key = "" if target.provider.api_key is None else self.resolve(target.provider.api_key)
-            prompt = prompt_of(target.recipe, rng=self.rng)
+            prompt = prompt_of(target.recipe, rng=self.rng, prefix=Random(prefix))
             call = self._call(target, dialect, key, prompt)
         except BandwatchError as error:
             recording.failure = Failure(kind=FailureKind.LOCAL, text=str(error))

@@ -20,6 +20,7 @@ from app.probe.client import Clients
 from app.probe.prober import Prober
 from app.probe.wire import Guard
 from app.targets.model import Connection, Deadlines, Provider, Recipe, SecretRef, SecretSource, Target
+from app.targets.recipes import BUILTIN
 from tests.support.scenarios import BASE, SCENARIOS, Scenario, chunk, data
 from tests.support.scripted import Script, framed, head, play, request_of, reset, serving
 
@@ -275,6 +276,25 @@ def test_a_prompt_that_the_provider_sends_back_is_in_no_text() -> None:
     with serving(echoes) as port:
         ((_, m),) = probe(target(f"http://127.0.0.1:{port}/v1"))
     assert (m.outcome, m.error_text) == ("bad_request", "bad value: '[prompt]' here")
+
+
+def test_a_paired_recipe_calls_twice_with_one_beginning_and_measures_the_second() -> None:
+    prompts: list[str] = []
+
+    async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        prompts.append(json.loads((await request_of(reader)).split(b"\r\n\r\n", 1)[1])["messages"][0]["content"])
+        await asyncio.sleep(0.3 if len(prompts) == 1 else 0.0)
+        writer.write(head() + b"".join(framed(raw) for _, raw in BASE) + b"0\r\n\r\n")
+        await writer.drain()
+
+    with serving(answers) as port:
+        ((_, m),) = probe(replace(target(f"http://127.0.0.1:{port}/v1"), recipe=BUILTIN["warm-prefix"]))
+    assert (m.outcome, len(prompts)) == ("ok", 2)
+    assert prompts[0] != prompts[1]
+    assert prompts[0][:5000] == prompts[1][:5000]
+    assert m.cold_ttft_s is not None
+    assert m.ttft_s is not None
+    assert m.ttft_s < m.cold_ttft_s
 
 
 def _at_once(count: int) -> Callable[[int], list[Measurement]]:

@@ -7,7 +7,7 @@ from datetime import UTC, timedelta
 import pytest
 
 from app.dispatch.tick import Tick, TickResult
-from app.dispatch.worker import PATIENCE_S, PAUSE_S, _billed
+from app.dispatch.worker import PATIENCE_S, PAUSE_S, _billed, _planned
 from app.errors import UnavailableError
 from app.measurement.model import ErrorClass, Measurement, Outcome
 from app.verdict.outbox import Claim
@@ -56,6 +56,15 @@ def test_what_may_have_been_billed_stays_spent() -> None:
         (Measurement(outcome=Outcome.EMPTY, error_class=ErrorClass.EMPTY, output_tokens=0), (0, 0)),
     ):
         assert _billed(m, target().recipe) == used
+
+
+def test_a_pair_of_calls_is_reserved_and_billed_as_two() -> None:
+    pair = replace(target().recipe, paired=True)
+    second = Measurement(outcome=Outcome.OK, error_class=ErrorClass.NONE, output_tokens=16, prompt_tokens=50, cold_ttft_s=0.5)
+    assert (_planned(pair), _billed(second, pair)) == ((120, 256), (110, 144))
+    lost = Measurement(outcome=Outcome.TIMEOUT, error_class=ErrorClass.TIMEOUT, cold_ttft_s=0.5)
+    assert _billed(lost, pair) == (60, 128)
+    assert _billed(replace(lost, cold_ttft_s=None), pair) == (0, 0)
 
 
 def test_a_tick_that_another_worker_finished_is_left_alone_and_not_counted() -> None:
