@@ -10,9 +10,12 @@ from html import unescape
 import msgspec
 
 TEXT_LIMIT = 300
+LABEL_LIMIT = 200
+PAGE_LIMIT = 16_384
+"""Bytes of a page or text in which a complaint is looked for."""
 ECHO = 24
 """So many characters in a row that are also in the prompt are from it."""
-_TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+_TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 SURE = re.compile(
     r"\b(?:sk|gsk|csk|xai|pk|rk|fw|tgp|nvapi|hf|bw|whsec)[-_][A-Za-z0-9_\-]{12,}"
     r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_.-]+"
@@ -59,12 +62,17 @@ def clean(text: str) -> str:
     return flat if len(flat) <= TEXT_LIMIT else flat[: TEXT_LIMIT - 1] + "…"
 
 
+def label(text: str | None) -> str | None:
+    """A provider's word (a model's name, a finish reason) as one that can be stored: printable, and not without end."""
+    return None if text is None else "".join(c if c.isprintable() else "�" for c in text[:LABEL_LIMIT])
+
+
 def complaint_of_body(body: bytes) -> Complaint:
     """The complaint of a plain body: JSON of any shape, HTML, or text."""
     try:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        text = unescape(_TAGS.sub(" ", body[:65536].decode("utf-8", "replace")))
+        text = unescape(_TAGS.sub(" ", body[:PAGE_LIMIT].decode("utf-8", "replace")))
         return Complaint(message=clean(text), words=text.lower())
     if isinstance(found, Mapping) and found.get("error"):
         return complaint(found["error"], beside=found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.measurement.classify import Classified, classify
+from app.measurement.complaint import label
 from app.measurement.figures import (
     Reads,
     decode_tps,
@@ -66,7 +67,7 @@ def _measurement(f: Facts, found: Classified) -> Measurement:
         error_class=found.error_class,
         error_text=found.text,
         http_status=recording.status,
-        finish_reason=stream.finish_reason,
+        finish_reason=label(stream.finish_reason),
         connection=recording.connection,
         stamp_source=recording.stamp_source,
         phases=phases_of(marks),
@@ -92,8 +93,8 @@ def _measurement(f: Facts, found: Classified) -> Measurement:
         server_timings={**_header_timings(recording), **stream.timings},
         retry_after_s=None if usable else retry_after_s(recording.headers, now=recording.started_at),
         rate_limits=rate_limits(recording.headers, now=recording.started_at),
-        served_model=stream.model,
-        served_by=stream.served_by,
+        served_model=label(stream.model),
+        served_by=label(stream.served_by),
         reliable=Reliable(
             ttft=usable and ttft is not None and not doubt.ttft,
             tps=usable and tps is not None and not doubt.tps,

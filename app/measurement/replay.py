@@ -63,7 +63,7 @@ def replay_recording(recording: Recording, *, file: str) -> dict[str, Any]:
         "error_class": measurement.error_class.value,
         "error_text": measurement.error_text,
         "http_status": recording.status,
-        "finish_reason": stream.finish_reason,
+        "finish_reason": measurement.finish_reason,
         "done_seen": stream.done_seen,
         "error_seen": bool(stream.errors),
         "events": stream.events,

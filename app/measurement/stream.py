@@ -82,7 +82,7 @@ def read_stream(body: bytes, *, content_type: str | None = None) -> Stream:
 def _error_field(value: bytes) -> object:
     try:
         found = _decode(value)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {"message": value.decode("utf-8", "replace")}
     return found.get("error") or found if isinstance(found, dict) else {"message": str(found)}
 
@@ -258,7 +258,7 @@ class _Reader:
 def _whole(line: bytes) -> bool:
     try:
         _decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return True
 
