@@ -46,7 +46,7 @@ def nonce(rng: Random) -> str:
     return f"{rng.getrandbits(64):016x}"
 
 
-def prompt_of(recipe: Recipe, *, rng: Random) -> str:
+def prompt_of(recipe: Recipe, *, rng: Random, prefix: Random | None = None) -> str:
     """The prompt of one probe.
 
     Args:
@@ -57,7 +57,7 @@ def prompt_of(recipe: Recipe, *, rng: Random) -> str:
     """
     task = _TASKS[recipe.prompt]
     if recipe.prompt in {Prompt.FILLER, Prompt.PREFIX}:
-        shared = prefix or (Random(recipe.prefix) if recipe.prefix is not None else rng)
+        shared = Random(recipe.prefix) if recipe.prefix is not None else prefix or rng
         start = nonce(shared)
         count = max(1, (recipe.prompt_tokens - TOKENS_AROUND) // TOKENS_OF_A_SENTENCE)
         filler = " ".join(_sentence(shared) for _ in range(count))
