@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from dataclasses import dataclass
 
 MOST_DIGITS = 16
@@ -24,8 +25,6 @@ class Unchunked:
 
     def available(self, raw: int) -> int:
         """How many body bytes were there once the first `raw` raw bytes were."""
-        from bisect import bisect_left
-
         piece = bisect_left(self.raw_ends, raw)
         if piece == len(self.raw_ends):
             return len(self.body)

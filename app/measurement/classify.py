@@ -120,8 +120,6 @@ def _of_200(recording: Recording, stream: Stream) -> Classified:
 
 def _without_events(body: bytes, stream: Stream) -> Classified:
     if not body.strip():
-        if stream.done_seen:
-            return Classified(outcome=_O.EMPTY, error_class=_E.EMPTY, text="nothing but [DONE]")
         return Classified(outcome=_O.EMPTY, error_class=_E.EMPTY, text="a 200 without a body")
     if b'"content_filter"' in body and b'"finish_reason"' in body:
         return Classified(outcome=_O.CONTENT_FILTER, error_class=_E.CONTENT_FILTER)

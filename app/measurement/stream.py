@@ -162,7 +162,9 @@ class _Reader:
                 s.cut_off = True
                 break
             ends.append(position)
-            if not s.done_seen:
+            if len(line) > EVENT_LIMIT:
+                s.oversize = True
+            elif not s.done_seen:
                 self._event(Event(data=line, name="message", end=position), s.events)
             s.events += 1
         return self._finish(ends)

@@ -1,8 +1,8 @@
-"""The text of an answer as it grows: content and reasoning of choice 0, and where something visible begins."""
+"""Where in an answer something visible begins, as the text grows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 OPENING, CLOSING = "<think>", "</think>"
 
@@ -46,18 +46,3 @@ class Visible:
     def end(self) -> int | None:
         """What was undecided when the stream ended: a mere beginning of `<think>` is visible text."""
         return self._began if self._state == "lead" and self._tail else None
-
-
-@dataclass(slots=True)
-class Text:
-    """Collected pieces."""
-
-    pieces: list[str] = field(default_factory=list)
-
-    def add(self, piece: str) -> None:
-        """One more piece."""
-        self.pieces.append(piece)
-
-    def whole(self) -> str:
-        """All of it."""
-        return "".join(self.pieces)
