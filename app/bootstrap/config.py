@@ -64,6 +64,10 @@ class ConfigHolder:
     _file: Config = field(default_factory=Config)
     _seen: str = ""
 
+    def beside(self, name: str | None) -> Path | None:
+        """What the file calls `name`, as a path from where the file is; None where there is no file or no name."""
+        return None if name is None or self.path is None else self.path.parent / name
+
     def load(self) -> None:
         """Read the file for the first time.
 

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -156,7 +155,7 @@ class Roles:
             )
 
     def _deps(self, prober: Watchful) -> Deps:
-        core, judge, own = self.core, self._judge(), self.core.holder.current.catalog
+        core, judge, holder = self.core, self._judge(), self.core.holder
         return Deps(
             ledger=self._ledger(),
             prober=prober,
@@ -164,7 +163,7 @@ class Roles:
             config=lambda: core.holder.current,
             decide=judge.decide,
             keep=Evidence(flagged=judge.flagged, clock=core.clock).keep,
-            price=Tariff(prices=load_prices(Path(own) if own else None)).usd,
+            price=Tariff(prices=load_prices(holder.beside(holder.current.catalog))).usd,
             new_id=new_id,
             spool=self._spool.put,
             instance=core.settings.instance,

@@ -13,7 +13,7 @@ from app.dispatch.ports import Decide
 from app.dispatch.worker import Deps, Worker
 from app.errors import UnavailableError
 from app.measurement.model import Measurement, Reading, Run
-from app.measurement.recording import Marks, Recording
+from app.measurement.recording import Marks, Recording, Tape
 from app.targets.model import Config, Target
 from app.verdict.outbox import Claim, Recorded
 from tests.support.runs import NOW, decide, run, target
@@ -81,6 +81,7 @@ class FakeProber:
     says: Measurement = SAID_OK
     gate: asyncio.Event | None = None
     called: int = 0
+    body: bytes = b""
 
     async def probe(self, target: Target, *, scheduled_at: datetime | None = None) -> tuple[Recording, Reading]:
         self.called += 1
@@ -94,6 +95,7 @@ class FakeProber:
             dialect="openai",
             marks=Marks(started=0),
             started_at=self.clock.now(),
+            tape=Tape.replayed(self.body),
         )
         return recording, Reading(measurement=self.says)
 

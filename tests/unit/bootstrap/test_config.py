@@ -140,3 +140,10 @@ def test_silences_made_by_the_api_are_part_of_the_configuration_in_force(tmp_pat
     assert one.current.silences == (silence,)
     refresh(one, FakeMade())
     assert one.current.silences == ()
+
+
+def test_what_the_file_names_lies_beside_it(tmp_path: Path) -> None:
+    holder = ConfigHolder(catalog=load_catalog(), path=tmp_path / "bandwatch.yaml")
+    assert holder.beside("own") == tmp_path / "own"
+    assert holder.beside(None) is None
+    assert ConfigHolder(catalog=load_catalog()).beside("own") is None

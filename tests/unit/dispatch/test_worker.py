@@ -1,13 +1,14 @@
 """The worker: every tick comes to one terminal result, and nothing it costs or learns is lost."""
 
 import asyncio
+import threading
 from dataclasses import replace
 from datetime import UTC, timedelta
 
 import pytest
 
 from app.dispatch.tick import Tick, TickResult
-from app.dispatch.worker import PATIENCE_S, PAUSE_S, _billed, _planned
+from app.dispatch.worker import INLINE_BYTES, PATIENCE_S, PAUSE_S, _billed, _planned
 from app.errors import UnavailableError
 from app.measurement.model import ErrorClass, Measurement, Outcome
 from app.verdict.outbox import Claim
@@ -35,6 +36,22 @@ def test_a_tick_is_probed_stored_settled_and_counted() -> None:
     assert bench.ledger.counted == {"run": 1}
     assert bench.worker.stats.in_flight == 0
     assert bench.worker.stats.last_finished_at == run.finished_at
+
+
+def test_a_long_recording_is_packed_beside_the_loop() -> None:
+    for size, there in ((INLINE_BYTES, True), (INLINE_BYTES + 1, False)):
+        bench = Bench()
+        bench.prober.body = b"x" * size
+        packed_by: list[bool] = []
+        here = threading.get_ident()
+
+        def keep(*_: object, here: int = here, packed_by: list[bool] = packed_by) -> bytes:
+            packed_by.append(threading.get_ident() == here)
+            return b"kept"
+
+        bench.worker.deps = replace(bench.worker.deps, keep=keep)
+        assert handled(bench) is TickResult.RUN
+        assert (bench.ledger.runs[0].recording, packed_by) == (b"kept", [there])
 
 
 def test_what_a_run_cost_is_reserved_before_and_settled_after() -> None:
