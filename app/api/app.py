@@ -14,14 +14,14 @@ from app.api.door import Doorkeeper
 from app.api.feed import Feed
 from app.api.limiter import Buckets, RateLimit
 from app.api.problems import ErrorPage, ProblemDetails, install_handlers
-from app.api.routes import audit, badges, channels, events, health, incidents, manage, physics, runs, series, targets
+from app.api.routes import audit, badges, channels, diagnose, events, health, incidents, manage, physics, runs, series, targets
 from app.api.routes.health import Checks
 from app.api.services import Services
 from app.api.shell import Shell
 from app.catalog.load import load_catalog
 
 API = "/api/v1"
-_ROUTERS = (audit, physics, runs, series, incidents, channels, events, badges, manage, targets)
+_ROUTERS = (audit, physics, runs, series, incidents, channels, events, badges, diagnose, manage, targets)
 """`targets` last: its `/targets/{name}` takes every path that no other takes, for names may hold `/`."""
 
 

@@ -15,6 +15,7 @@ import structlog
 
 from app.alerts.courier import Courier
 from app.bootstrap.core import Core, new_id
+from app.bootstrap.diagnosing import diagnosing
 from app.bootstrap.evidence import Evidence, Tariff
 from app.bootstrap.judgement import Judgement
 from app.bootstrap.probing import Watchful, build_prober
@@ -88,6 +89,7 @@ class Roles:
             loops += [
                 ("worker", self._work),
                 ("spool", lambda: every(SPOOL_S, self._unspool, stop=core.stop)),
+                ("diagnoses", self._diagnose),
                 ("canary", lambda: every(CANARY_S, self._look, stop=core.stop)),
             ]
         if "courier" in self.names:
@@ -233,6 +235,10 @@ class Roles:
         if self._scheduler is not None:
             stats["last_tick_at"] = _text(self._scheduler.last_tick_at)
         return stats
+
+    async def _diagnose(self) -> None:
+        if self._prober is not None and self.core.ready.is_set():
+            await diagnosing(self.core, prober=self._prober, ledger=self._ledger()).run(self.core.stop)
 
     async def _look(self) -> None:
         if self._prober is not None:

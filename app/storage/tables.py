@@ -146,4 +146,20 @@ audit = _table("audit", id=BigInteger(), at=_time, actor=Text(), action=Text(), 
 rollups = _table("rollups", step_s=Integer(), at=_time, target=Text(), location=Text(), outcomes=JSONB(), histograms=JSONB())
 rollup_marks = _table("rollup_marks", step_s=Integer(), until=_time)
 rollups_due = _table("rollups_due", at=_time)
+diagnoses = _table(
+    "diagnoses",
+    id=Text(),
+    target=Text(),
+    location=Text(),
+    state=Text(),
+    question=JSONB(),
+    asked_at=_time,
+    started_at=_time,
+    beat_at=_time,
+    finished_at=_time,
+    owner=Text(),
+    progress=JSONB(),
+    error=Text(),
+    report=JSONB(),
+)
 lessons = _table("lessons", provider=Text(), parameter=Text(), learnt_at=_time)
