@@ -45,10 +45,22 @@ def take(trail: Trail, verdict: Verdict, *, every_s: float, thresholds: Threshol
     flap_since = now - timedelta(seconds=thresholds.flap_s)
     return replace(
         trail,
-        recent=(*before, (str(verdict.state), str(verdict.severity)))[-kept:],
+        recent=(*before, (str(verdict.state), str(_sure(verdict, thresholds))))[-kept:],
         taken_at=now,
         closed=tuple((rule, at) for rule, at in trail.closed if at > flap_since),
     )
+
+
+def _sure(verdict: Verdict, thresholds: Thresholds) -> Severity:
+    """The severity as an incident counts it: a speed is critically low when its whole interval is, not its median alone.
+
+    Windows overlap, so that chance alone may put two medians in a row below a threshold that lies within the noise.
+    """
+    high, expected = verdict.observed_high, verdict.expected
+    chance = verdict.state is State.BELOW_EXPECTATION and high is not None and expected is not None
+    if verdict.severity is Severity.CRITICAL and chance and (high or 0.0) >= thresholds.red_below * (expected or 0.0):
+        return Severity.WARNING
+    return verdict.severity
 
 
 def evidence_for(rule: State, recent: Sequence[tuple[str, str]]) -> tuple[Severity, ...]:

@@ -112,6 +112,16 @@ def test_a_rule_behind_a_worse_one_stays_as_it_is() -> None:
     assert [(kind, rule) for kind, rule in store.log] == [("opened", "slow_first_token"), ("opened", "below_expectation")]
 
 
+@pytest.mark.parametrize(("high", "severity"), [(None, "critical"), (39.0, "critical"), (40.0, "warning"), (55.0, "warning")])
+def test_a_speed_is_critically_low_when_its_whole_interval_is(high: float | None, severity: str) -> None:
+    store = Store()
+    for step in range(2):
+        at = NOW + step * STEP
+        store.see(replace(said(*WORDS[C], at=at), observed=35.0, observed_high=high, expected=100.0), now=at)
+    (incident,) = store.incidents.values()
+    assert incident.severity == severity
+
+
 def test_every_rule_opens_by_its_own_name() -> None:
     for word in ("down", "above", B, "slow", "regressed"):
         store = Store()
