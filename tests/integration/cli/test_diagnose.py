@@ -23,7 +23,7 @@ MODEL = "meta-llama/Llama-3.1-8B-Instruct"
 PLAIN = Host(
     name="plain",
     model=MODEL,
-    hidden=Hidden(model_spec=MODEL, hardware="B200-SXM-180GB", efficiency=2.0),
+    hidden=Hidden(model_spec=MODEL, hardware="B200-SXM-180GB", efficiency=1.0),
     habits=Habits(jitter=0.03),
 )
 DRAFTS = replace(PLAIN, name="drafts", hidden=replace(PLAIN.hidden, speculation=Speculation(alpha=0.9, gamma=4, cost=0.05)))
@@ -56,6 +56,25 @@ def a_config(folder: Path, server: Server, names: Sequence[str]) -> Path:
     return path
 
 
+def test_a_target_of_the_config_file_is_examined_and_told_as_text(tmp_path: Path) -> None:
+    """What the figures are depends on how busy this machine is; what is said of them does not."""
+
+    async def run(server: Server) -> None:
+        config = str(a_config(tmp_path, server, ["plain"]))
+        code, out, err = await bandwatch("diagnose", "plain/llama", "--config", config, "--test", "parallel_streams")
+        assert (code, err) == (0, "")
+        assert out.startswith("plain/llama ")
+        assert "the provider may not be sent two streams at once" in out
+        assert "could not run: max concurrency" in out
+        assert out.endswith("0 calls, 0 tokens.\n")
+        code, out, err = await bandwatch("diagnose", "plain/llama", "--config", config, "--test", "speculation")
+        assert (code, err) == (0, "speculation: 20 rounds\n")
+        assert out.count("could not run: not asked") == 3
+
+    on_hosts(PLAIN, run=run)
+
+
+@pytest.mark.slow
 def test_a_draft_is_found_and_its_loss_is_the_first_cause_named(tmp_path: Path) -> None:
     """The earlier report is a file; the second target is the same provider without its draft."""
 
@@ -92,7 +111,7 @@ def test_an_endpoint_is_examined_by_its_address_and_within_its_budget() -> None:
         assert told["tokens"] <= 4000
         reasons = {each["test"]: each["reason"] for each in told["not_run"]}
         assert reasons["prompt_lengths"] == reasons["prompt_cache"] == reasons["parallel_streams"] == "budget"
-        assert told["complaint"] == "fast"
+        assert 3 <= told["calls"] <= 20
 
     on_hosts(PLAIN, run=run)
 

@@ -1,5 +1,6 @@
 """A diagnosis names causes by what it saw, says what it could not see, and spends no more than it may."""
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from app.verdict.diagnosis.causes import LIKELY, ORDINARY, SLOWING, SPEEDING, ra
 from app.verdict.diagnosis.design import LENGTHS
 from app.verdict.diagnosis.model import Before, Call, Cause, Diagnosis, Experiment, Sign, Trial
 from app.verdict.diagnosis.report import WORDS, diagnosis_json
+from app.verdict.diagnosis.report import before_of as before_of_report
 from tests.support.diagnosis import Provider, a_trial, results_of, told_by
 from tests.support.verdicts import an_expectation
 
@@ -226,6 +228,22 @@ def test_the_report_says_what_else_the_provider_does() -> None:
     assert body["figures"]["speculated"] is True
     assert body["tokens"] == told.tokens > 0
     assert set(body["signs"]) == set(ORDINARY)
+
+
+def test_an_earlier_report_is_read_back_and_nonsense_in_it_is_unknown() -> None:
+    told = told_by(Provider(code=1.5, warm=0.9).answer)
+    document = json.loads(json.dumps(diagnosis_json(told)))
+    assert before_of_report(document) == told.now
+    assert before_of_report({}) == before_of_report({"figures": "none"}) == Before()
+    odd = {"figures": {"prose_tps": "fast", "code_tps": True, "speculated": 1, "start_s": 2, "colour": 3.0}}
+    assert before_of_report(odd) == Before(start_s=2)
+
+
+def test_a_server_that_reported_hits_and_reports_none_has_lost_its_cache() -> None:
+    before = Before(cached=True, cache_reported=True, cache_saves_s=-0.001, cache_prefix_tokens=2000.0)
+    told = told_by(Provider(**HEALTHY).answer, before=before)
+    assert first(told) is Cause.CACHE_LOST
+    assert {s.name: s.holds for s in told.signs}["cache_fell"] is True
 
 
 def test_rivals_are_named_where_they_are_close() -> None:
