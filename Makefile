@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 LOCKS := requirements/build.txt requirements/test.txt requirements/lint.txt
 export PATH := $(CURDIR)/$(VENV)/system/usr/bin:$(PATH)
 
-.PHONY: help setup demo test test-slow test-fuzz-api system lint types check cover bench validate docs lock sbom image clean
+.PHONY: help setup demo test test-slow test-crash soak test-fuzz-api system lint types check cover bench validate docs lock sbom image clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,12 @@ test-slow: setup system ## what takes minutes
 
 test-fuzz-api: setup ## more than 10,000 requests that nobody thought of, with and without keys
 	$(BIN)/python -m pytest -m slow tests/integration/api/test_fuzz.py $(ARGS)
+
+test-crash: setup ## three replicas killed with -9 for ten minutes, then the accounts; writes docs/benchmarks/crash.md
+	$(BIN)/python -m tests.crash.fleet --report docs/benchmarks/crash.md $(ARGS)
+
+soak: setup ## an hour with 200 simulated targets: memory, descriptors and lateness must stay flat; ARGS="--minutes 15"
+	$(BIN)/python -m tests.crash.soak --report docs/benchmarks/soak.md $(ARGS)
 
 lint: setup ## ruff, its format, and the import contracts
 	$(BIN)/ruff check .

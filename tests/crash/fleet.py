@@ -1,0 +1,425 @@
+"""Three replicas on one Postgres, killed for a while; then the accounts.
+
+python -m tests.crash.fleet [--seconds 600] [--targets 50] [--every 5] [--seed 1] [--report docs/benchmarks/crash.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import psutil
+
+from app.catalog.load import load_catalog
+from app.dispatch.plan import key_of
+from app.storage.database import Database
+from app.storage.embedded import EmbeddedPostgres
+from app.storage.migrate import upgrade
+from app.storage.partitions import create_ahead
+from app.storage.schedule import ScheduleMark
+from app.targets.grid import Walk
+from app.targets.load import load_config
+from tests.crash.accounts import Accounts, settle
+from tests.crash.replica import POINTS, VARIABLE
+from tests.crash.surroundings import SECRET, SECRET_VARIABLE, Providers, Receiver, config, providers, receiving
+
+ROOT = Path(__file__).parents[2]
+FIRE_S = 8.0
+"""How long a sentence may wait for its process to come by the point."""
+STOP_S = 60.0
+"""Far longer than the grace, for a machine that has other things to do."""
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """How much of what."""
+
+    seconds: float
+    targets: int
+    every_s: float
+    replicas: int = 3
+    pause_s: float = 2.0
+    """Between one death and the next."""
+    frozen_s: float = 15.0
+    restarts: int = 3
+    seed: int = 1
+    each_point: int = 0
+    """Deaths at each named point that the time is stretched for, to half as long again at most."""
+
+
+@dataclass
+class Replica:
+    """One `serve` process with its child; started again when it is gone."""
+
+    number: int
+    folder: Path
+    config: Path
+    environment: dict[str, str]
+    process: asyncio.subprocess.Process | None = None
+    starts: int = 0
+
+    async def keep(self) -> None:
+        """Start it as often as it ends, until cancelled; then stop it in order."""
+        try:
+            while True:
+                await self.start()
+                assert self.process is not None
+                await self.process.wait()
+        finally:
+            await self.stop()
+
+    async def start(self, *roles: str) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "tests.crash.replica",
+                "--config",
+                str(self.config),
+                *(part for role in roles for part in ("--role", role)),
+                cwd=ROOT,
+                env={**os.environ, **self.environment},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.starts += 1
+
+    async def stop(self) -> None:
+        process = self.process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            raise AssertionError(f"replica {self.number} did not stop within {STOP_S:g} s of SIGTERM") from None
+
+    def parent(self) -> psutil.Process | None:
+        if self.process is None or self.process.returncode is not None:
+            return None
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.process.pid)
+        return None
+
+    def child(self) -> psutil.Process | None:
+        """The process with the probing roles."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            parent = self.parent()
+            children = [] if parent is None else parent.children()
+            return children[0] if children else None
+        return None
+
+
+@dataclass(kw_only=True)
+class Fleet:
+    """Everything together."""
+
+    plan: Plan
+    folder: Path
+    server: EmbeddedPostgres
+    database: Database
+    replicas: list[Replica]
+    providers: Providers
+    receiver: Receiver
+    rng: Random
+    begun: datetime
+    deaths: Counter[str] = field(default_factory=Counter)
+    most_connections: int = 0
+    most_processes: int = 0
+
+    async def live(self) -> None:
+        """Let them live, fail and die for the time of the plan; then let what is left be finished in peace."""
+        keepers = [asyncio.create_task(replica.keep()) for replica in self.replicas]
+        weather = asyncio.create_task(self._weather())
+        try:
+            await self._until_working()
+            await self._kill()
+        finally:
+            weather.cancel()
+            self.providers.set_down(set())
+            self.receiver.patient = True
+            await asyncio.sleep(self.plan.every_s)
+            for keeper in keepers:
+                keeper.cancel()
+            ends = await asyncio.gather(*keepers, weather, return_exceptions=True)
+        assert not [end for end in ends if isinstance(end, AssertionError)], ends
+        await self._finish()
+
+    async def _until_working(self) -> None:
+        """Until a run is stored."""
+        async with asyncio.timeout(120):
+            while await self._number("SELECT count(*) FROM runs") == 0:
+                await asyncio.sleep(0.3)
+
+    async def _weather(self) -> None:
+        """A quarter of the providers is down at any time; each outage lasts for six intervals."""
+        names, number = self.providers.names, 0
+        while True:
+            self.providers.set_down({name for index, name in enumerate(names) if (index + number) % 4 == 0})
+            number += 1
+            await asyncio.sleep(6 * self.plan.every_s)
+
+    async def _kill(self) -> None:
+        began = time.monotonic()
+        restarts = [(n + 1) / (self.plan.restarts + 1) for n in range(self.plan.restarts)]
+        freezes = [0.4]
+        turn = 0
+        while (share := (time.monotonic() - began) / self.plan.seconds) < 1 or (share < 1.5 and self._too_few()):
+            if restarts and share >= restarts[0]:
+                restarts.pop(0)
+                self.deaths["postgres restarted"] += 1
+                await self.server.restart()
+            elif freezes and share >= freezes[0]:
+                freezes.pop(0)
+                await self._freeze()
+            elif turn % 4 == 3:
+                self._kill_at_random()
+            else:
+                await self._sentence(POINTS[turn % 4])
+            turn += 1
+            await self._look()
+            await asyncio.sleep(self.plan.pause_s)
+
+    def _too_few(self) -> bool:
+        return any(self.deaths[point] < self.plan.each_point for point in POINTS)
+
+    def _kill_at_random(self) -> None:
+        replica = self.rng.choice(self.replicas)
+        which, victim = self.rng.choice(
+            [("a whole replica, at random", replica.parent()), ("a worker, at random", replica.child())]
+        )
+        if victim is not None:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                victim.kill()
+                self.deaths[which] += 1
+
+    async def _sentence(self, point: str) -> None:
+        """Sentence all children, let the first that comes by the point die, and pardon the others."""
+        doomed = {child.pid for replica in self.replicas if (child := replica.child()) is not None}
+        files = {pid: self.folder / "fate" / f"{pid}.{point}" for pid in doomed}
+        for file in files.values():
+            file.touch()
+        until = time.monotonic() + FIRE_S
+        while time.monotonic() < until and all(file.exists() for file in files.values()):
+            await asyncio.sleep(0.02)
+        for file in files.values():
+            if file.exists():
+                file.unlink(missing_ok=True)
+            else:
+                self.deaths[point] += 1
+
+    async def _freeze(self) -> None:
+        """The replica that schedules, for preference: SIGSTOP, and SIGCONT later."""
+        replica = await self._elected() or self.rng.choice(self.replicas)
+        frozen = [process for process in (replica.parent(), replica.child()) if process is not None]
+        for process in frozen:
+            process.suspend()
+        self.deaths["frozen and thawed"] += 1
+        await asyncio.sleep(self.plan.frozen_s)
+        for process in frozen:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
+
+    async def _elected(self) -> Replica | None:
+        rows = await self._rows("SELECT instance FROM processes WHERE stats->>'last_tick_at' > (now() - interval '15 s')::text")
+        named = {str(row[0]).split("/")[0] for row in rows}
+        return next((replica for replica in self.replicas if f"r{replica.number}" in named), None)
+
+    async def _look(self) -> None:
+        with contextlib.suppress(Exception):
+            self.most_connections = max(self.most_connections, await self._number("SELECT count(*) FROM pg_stat_activity"))
+        self.most_processes = max(self.most_processes, len(self.left()))
+
+    async def _finish(self) -> None:
+        """One worker and courier, without a scheduler, until nothing is left to do."""
+        last = self.replicas[0]
+        await last.start("worker", "courier")
+        try:
+            async with asyncio.timeout(150):
+                while await self._number(
+                    "SELECT (SELECT count(*) FROM pgqueuer) + (SELECT count(*) FROM outbox WHERE state = 'pending')"
+                ):
+                    await asyncio.sleep(0.5)
+        except TimeoutError:
+            pass  # the accounts will say what is left
+        finally:
+            await last.stop()
+
+    async def account(self) -> Accounts:
+        """The accounts, with what was done to the replicas, and what is left of them."""
+        await self.database.close()  # its connections are of before the last restart of Postgres
+        accounts = await settle(
+            self.database,
+            begun=self.begun,
+            every_s=self.plan.every_s,
+            calls=self.providers.calls(),
+            messages=self.receiver.messages,
+        )
+        left = self.left()
+        accounts.law(not left, f"processes are left: {left}")
+        accounts.figures |= {
+            "starts of replicas": sum(replica.starts for replica in self.replicas),
+            "most connections": self.most_connections,
+            "most processes": self.most_processes,
+        }
+        return accounts
+
+    def left(self) -> list[int]:
+        """Processes of the replicas."""
+        found = []
+        for process in psutil.process_iter(["cmdline"]):
+            command = process.info["cmdline"] or []
+            if "tests.crash.replica" in command and str(self.folder / "bandwatch.yaml") in command:
+                found.append(process.pid)
+        return found
+
+    async def _number(self, query: str) -> int:
+        rows = await self._rows(query)
+        return int(rows[0][0])
+
+    async def _rows(self, query: str) -> list[tuple[object, ...]]:
+        raw = await self.database.connect_raw()
+        try:
+            return [tuple(row) for row in await raw.fetch(query)]
+        finally:
+            await raw.close(timeout=2)
+
+
+@contextlib.asynccontextmanager
+async def fleet(plan: Plan, folder: Path) -> AsyncIterator[Fleet]:
+    """A fleet that is ready to live."""
+    names = [f"t{number:02d}" for number in range(plan.targets)]
+    rng = Random(plan.seed)
+    server = EmbeddedPostgres(directory=folder / "db", options={"max_connections": "200"})
+    await server.start()
+    database = Database(dsn=server.url, pool=2)
+    try:
+        await upgrade(database)
+        await create_ahead(database, now=datetime.now(UTC))
+        async with providers(names, load_catalog()) as played, receiving(rng) as receiver:
+            text = config(names, every_s=plan.every_s, provider=played.server.port, receiver=receiver.port)
+            (folder / "bandwatch.yaml").write_text(text)
+            (folder / "fate").mkdir()
+            begun = datetime.now(UTC)
+            keys = frozenset(key_of(target, place) for target in load_config(text).targets for place in target.locations)
+            await ScheduleMark(database=database).save(Walk(at=begun, keys=keys), over=None)
+            yield Fleet(
+                plan=plan,
+                folder=folder,
+                server=server,
+                database=database,
+                replicas=[_replica(number, folder, server.url) for number in range(plan.replicas)],
+                providers=played,
+                receiver=receiver,
+                rng=rng,
+                begun=begun,
+            )
+    finally:
+        await database.close()
+        await server.stop()
+
+
+def _replica(number: int, folder: Path, dsn: str) -> Replica:
+    home = folder / f"r{number}"
+    home.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+    environment = {
+        "BANDWATCH_DATABASE_URL": dsn,
+        "BANDWATCH_DATA": str(home),
+        "BANDWATCH_PORT": str(port),
+        "BANDWATCH_INSTANCE": f"r{number}",
+        "BANDWATCH_GRACE": "5s",
+        "BANDWATCH_NEUTRAL_ADDRESSES": "off",
+        "BANDWATCH_LOG_LEVEL": "warning",
+        VARIABLE: str(folder / "fate"),
+        SECRET_VARIABLE: SECRET,
+    }
+    return Replica(number=number, folder=home, config=folder / "bandwatch.yaml", environment=environment)
+
+
+async def crash_test(plan: Plan, folder: Path) -> tuple[Accounts, Counter[str]]:
+    """Live, die, account."""
+    async with fleet(plan, folder) as ships:
+        await ships.live()
+        return await ships.account(), ships.deaths
+
+
+def report(plan: Plan, accounts: Accounts, deaths: Counter[str]) -> str:
+    """The page of figures."""
+    lines = [
+        "# Crash test",
+        "",
+        "Made by `make test-crash`: three replicas of all roles on one Postgres, simulated targets of which a quarter is down at any",
+        "time, a receiver that refuses, cuts or leaves hanging three requests in ten. Processes are killed with -9 at random and at",
+        "named points, Postgres is restarted, a replica is frozen and thawed. Then the accounts are compared:",
+        "[tests/crash/accounts.py](../../tests/crash/accounts.py) has the laws.",
+        "",
+        f"{plan.seconds:g} s, {plan.targets} targets every {plan.every_s:g} s, {plan.replicas} replicas, seed {plan.seed}, one run.",
+        "",
+        "| what was done | times |",
+        "| --- | ---: |",
+        *(f"| {what.replace('_', ' ')} | {n} |" for what, n in sorted(deaths.items())),
+        "",
+        "| what came of it | n |",
+        "| --- | ---: |",
+        *(f"| {what} | {n} |" for what, n in accounts.figures.items()),
+        "",
+        "Laws that did not hold: " + ("; ".join(accounts.wrong) if accounts.wrong else "none."),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--targets", type=int, default=50)
+    parser.add_argument("--every", type=float, default=5.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--report", type=Path, default=None)
+    parser.add_argument("--keep", action="store_true", help="leave the folder")
+    options = parser.parse_args()
+    plan = Plan(
+        seconds=options.seconds,
+        targets=options.targets,
+        every_s=options.every,
+        seed=options.seed,
+        each_point=int(options.seconds / 30),
+    )
+    folder = Path(tempfile.mkdtemp(prefix="bwk-"))
+    folder.chmod(0o755)
+    try:
+        accounts, deaths = asyncio.run(crash_test(plan, folder))
+    finally:
+        if options.keep:
+            print(folder, file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(json.dumps({"deaths": deaths, "figures": accounts.figures, "wrong": accounts.wrong}, indent=2))
+    if options.report is not None:
+        options.report.parent.mkdir(parents=True, exist_ok=True)
+        options.report.write_text(report(plan, accounts, deaths))
+    return 1 if accounts.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
