@@ -43,8 +43,8 @@ class Ledger(Protocol):
         """Correct a reservation to what was used."""
         ...
 
-    async def record(self, run: Run, *, target: Target, decide: Decide) -> Recorded:
-        """Store a run with everything that follows from it, in one transaction fenced by the tick's identity."""
+    async def record(self, run: Run, *, target: Target, decide: Decide, result: str = "run") -> Recorded:
+        """Store a run, with what became of its tick and everything that follows, in one transaction fenced by the tick."""
         ...
 
     async def finish(self, *, target: str, location: str, due_at: datetime, result: str) -> str:

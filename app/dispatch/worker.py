@@ -32,6 +32,7 @@ INLINE_BYTES = 65_536
 PATIENCE_S = 120.0
 PAUSE_S = 0.5
 T = TypeVar("T")
+Told = tuple[TickResult | None, bool]
 
 
 @dataclass(slots=True)
@@ -76,7 +77,9 @@ class Worker:
         """Bring a tick to its one terminal result, and count it. None: somebody else already had, or is about to."""
         if self._running.get((tick.target, tick.location)) == tick.due_at:
             return None
-        result = await self._handle(tick)
+        result, told = await self._handle(tick)
+        if told:
+            return result
         stands = await self._patiently(
             lambda: self.deps.ledger.finish(
                 target=tick.target, location=tick.location, due_at=tick.due_at, result=result or TickResult.RUN
@@ -99,16 +102,17 @@ class Worker:
                     raise
                 await self.deps.clock.sleep(PAUSE_S)
 
-    async def _handle(self, tick: Tick) -> TickResult | None:
+    async def _handle(self, tick: Tick) -> Told:
+        """The result, and whether the ledger knows it already: a stored run tells it."""
         target = next((t for t in self.deps.config().targets if t.name == tick.target), None)
         if target is None or (target.paused and not tick.asked):
-            return TickResult.SKIPPED_PAUSED
+            return TickResult.SKIPPED_PAUSED, False
         if self._is_missed(tick, target):
-            return TickResult.MISSED
+            return TickResult.MISSED, False
         lateness_s = self._lateness_s(tick)
         key = (tick.target, tick.location)
         if key in self._running:
-            return TickResult.SKIPPED_OVERLAP
+            return TickResult.SKIPPED_OVERLAP, False
         self._running[key] = tick.due_at
         self.stats.in_flight += 1
         self.stats.last_lateness_s = max(0.0, lateness_s)
@@ -126,46 +130,48 @@ class Worker:
         """Is it too late to run? Never for a probe that a person asked for."""
         return not tick.asked and is_missed(self._lateness_s(tick), every_s=target.every_s)
 
-    async def _run(self, tick: Tick, target: Target, *, late: bool) -> TickResult | None:
+    async def _run(self, tick: Tick, target: Target, *, late: bool) -> Told:
         claim = await self._patiently(
             lambda: self.deps.ledger.claim(
                 target=tick.target, location=tick.location, due_at=tick.due_at, owner=self.deps.instance
             )
         )
         if claim is Claim.DONE:
-            return None
+            return None, False
         if claim is Claim.AGAIN:
             self.stats.repeated_calls += 1
             log.warning("tick_repeated", target=tick.target, location=tick.location, due_at=tick.due_at.isoformat())
         if self._is_missed(tick, target):
-            return TickResult.MISSED  # the database was away for long
+            return TickResult.MISSED, False  # the database was away for long
         started, began = self.deps.clock.now(), self.deps.clock.monotonic_ns()
         day = started.astimezone(UTC).date()
         planned = _planned(target.recipe)
         tokens, usd = sum(planned), self.deps.price(target, *planned)
         if not await self._patiently(lambda: self.deps.ledger.reserve(target=target, tokens=tokens, usd=usd, day=day)):
-            await self._store(self._skipped(tick, target, started), target)
-            return TickResult.SKIPPED_BUDGET
+            return await self._store(self._skipped(tick, target, started), target, TickResult.SKIPPED_BUDGET)
         recording, reading = await self.deps.prober.probe(target, scheduled_at=tick.due_at)
         took = timedelta(microseconds=(self.deps.clock.monotonic_ns() - began) // 1000)
         kept = await self._kept(target, recording, reading)
         run = self._run_of(tick, target, (started, started + took), reading, kept=kept)
-        await self._store(run, target)
+        told = await self._store(run, target, TickResult.LATE if late else TickResult.RUN)
         used = sum(_billed(reading.measurement, target.recipe))
         await self._settle(target, day=day, reserved=(tokens, usd), used=(used, run.cost_usd))
-        return TickResult.LATE if late else TickResult.RUN
+        return told
 
-    async def _store(self, run: Run, target: Target) -> None:
+    async def _store(self, run: Run, target: Target, result: TickResult) -> Told:
         """Store with everything that follows; when the database is away, spool to disk so that nothing is lost."""
+        decide = self.deps.decide(target, run.location, run)
         try:
-            recorded = await self.deps.ledger.record(run, target=target, decide=self.deps.decide(target, run.location, run))
+            recorded = await self.deps.ledger.record(run, target=target, decide=decide, result=result)
         except (BandwatchError, OSError) as error:
             kept = self.deps.spool(run)
             self.stats.spooled += kept
             log.error("run_not_stored", target=run.target, spooled=kept, error=str(error))
-            return
+            return result, False
         if not recorded.stored:
             log.info("run_already_stored", target=run.target, due_at=run.due_at.isoformat())
+            return None, True
+        return result, True
 
     async def _settle(
         self, target: Target, *, day: date, reserved: tuple[int, float | None], used: tuple[int, float | None]

@@ -86,24 +86,24 @@ class Ledger:
             async with self.database.write() as connection:
                 await budgets.correct(connection, scopes, tokens=tokens, usd=usd, day=day)
 
-    async def record(self, run: Run, *, target: Target, decide: Callable[[Past], Decision]) -> Recorded:
-        """Store a run, its totals, its verdict, its incidents and their announcements: all of it, or nothing.
+    async def record(self, run: Run, *, target: Target, decide: Callable[[Past], Decision], result: str = "run") -> Recorded:
+        """Store a run and what became of its tick, totals, verdict, incidents and their announcements: all of it, or nothing.
 
         One (target, location) at a time. A tick that has its result (a run, or missed) stays as it is; a run older than the one
         that the verdict rests on is stored, and decides nothing. One that rests on the future is of a clock that was set back.
         """
         try:
-            return await self._record(run, target=target, decide=decide)
+            return await self._record(run, target, decide, result)
         except IntegrityError as error:
             if getattr(error.orig, "sqlstate", "") != NO_PARTITION:
                 raise
         await create(self.database, run.due_at.astimezone(UTC).date())
-        return await self._record(run, target=target, decide=decide)
+        return await self._record(run, target, decide, result)
 
-    async def _record(self, run: Run, *, target: Target, decide: Callable[[Past], Decision]) -> Recorded:
+    async def _record(self, run: Run, target: Target, decide: Callable[[Past], Decision], result: str) -> Recorded:
         async with self.database.write() as connection:
             totals = await results.hold(connection, run)
-            if not await tell_stored(connection, run) or not await results.insert_run(connection, run):
+            if not await tell_stored(connection, run, result) or not await results.insert_run(connection, run):
                 return Recorded(stored=False)
             totals = advance_totals(totals, run)
             if run.recording is not None:

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.measurement.model import Outcome, Run
-from app.targets.grid import is_late
+from app.measurement.model import Run
 
 STORED = frozenset({"run", "late", "skipped_budget"})
 """Results of ticks that have a run."""
@@ -56,13 +55,10 @@ async def tell(connection: AsyncConnection, *, target: str, location: str, due_a
     return str((await connection.execute(_TELL, tick)).scalar_one())
 
 
-async def tell_stored(connection: AsyncConnection, run: Run) -> bool:
+async def tell_stored(connection: AsyncConnection, run: Run, result: str) -> bool:
     """Say of a run's tick, in the transaction that stores the run, that it has run. False: it counts as missed or skipped
     already, since its worker was thought dead, and its run is not to be stored.
     """
-    result = "late" if is_late((run.started_at - run.due_at).total_seconds()) else "run"
-    if run.measurement.outcome is Outcome.SKIPPED_BUDGET:
-        result = "skipped_budget"
     tick = {"due_at": run.due_at, "target": run.target, "location": run.location, "result": result}
     stands = (await connection.execute(_TELL_STORED, tick)).scalar()
     return stands is None or stands in STORED

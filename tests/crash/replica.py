@@ -61,8 +61,8 @@ class DoomedLedger(Ledger):
             self.fate.at("after_claim")
         return claim
 
-    async def record(self, run: Run, *, target: Target, decide: Callable[[Past], Decision]) -> Recorded:
-        recorded = await Ledger.record(self, run, target=target, decide=decide)
+    async def record(self, run: Run, *, target: Target, decide: Callable[[Past], Decision], result: str = "run") -> Recorded:
+        recorded = await Ledger.record(self, run, target=target, decide=decide, result=result)
         self.fate.at("after_commit")
         return recorded
 

@@ -146,8 +146,10 @@ def report(outcome: Outcome) -> str:
         "Sampled every ten seconds, Postgres not counted; the first fifth is warm-up, and the medians of the second and the last fifth",
         "are compared ([tests/crash/soak.py](../../tests/crash/soak.py)).",
         "",
-        f"{outcome.minutes:g} minutes, {outcome.targets} targets every {outcome.every_s:g} s, {outcome.runs} runs, "
-        f"{outcome.missed} ticks missed, one run.",
+        (
+            f"{outcome.minutes:g} minutes, {outcome.targets} targets every {outcome.every_s:g} s, {outcome.runs} runs, "
+            f"{outcome.missed} ticks missed, one run."
+        ),
         "",
         "| figure | second fifth | last fifth | flat |",
         "| --- | ---: | ---: | --- |",

@@ -55,13 +55,14 @@ class FakeLedger:
             raise UnavailableError("the database is away")
         self.settled.append(amounts)
 
-    async def record(self, run: Run, *, target: Target, decide: Decide) -> Recorded:
+    async def record(self, run: Run, *, target: Target, decide: Decide, result: str = "run") -> Recorded:
         if self.away:
             raise UnavailableError("the database is away")
         key = (run.target, run.location, run.due_at)
         stored = self.claims.get(key) is not Claim.DONE
         if stored:
             self.runs.append(run)
+            await self.finish(target=run.target, location=run.location, due_at=run.due_at, result=result)
         self.claims[key] = Claim.DONE
         return Recorded(stored=stored, decision=None)
 

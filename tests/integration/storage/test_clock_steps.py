@@ -12,7 +12,6 @@ from sqlalchemy import select, text, update
 from app.clock import FakeClock
 from app.dispatch.queue import Queue
 from app.dispatch.tick import Tick
-from app.measurement.model import Outcome
 from app.storage import tables
 from app.storage.database import Database
 from app.storage.ledger import Ledger
@@ -112,11 +111,9 @@ def test_a_result_of_a_worker_that_was_thought_dead_is_not_stored_once_its_tick_
 
 def test_what_became_of_a_stored_tick_stands_in_its_claim_with_the_run(dsn: str) -> None:
     async def scenario(ledger: Ledger, _: FakeClock) -> None:
-        late = replace(run(), started_at=NOW + timedelta(seconds=5), finished_at=NOW + timedelta(seconds=6))
-        spent = run(name="p/spent", outcome=Outcome.SKIPPED_BUDGET)
-        for each in (late, spent, run(name="p/on-time")):
+        for result, each in (("late", run()), ("skipped_budget", run(name="p/spent")), ("run", run(name="p/on-time"))):
             await ledger.claim(target=each.target, location="default", due_at=NOW, owner="w")
-            await ledger.record(each, target=target(each.target), decide=decide)
+            await ledger.record(each, target=target(each.target), decide=decide, result=result)
         assert await counted(ledger) == {"late": 1, "skipped_budget": 1, "run": 1}
 
     on(dsn, scenario)
