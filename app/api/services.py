@@ -50,6 +50,8 @@ class Services:
     public_url: str | None = None
     config_loaded: Callable[[], bool] = field(default=lambda: True)
     loop_lag_s: Callable[[], float | None] = field(default=lambda: None)
+    schedules: bool = False
+    """Does this service schedule? Then it is ready only while ticks are finishing."""
     stopping: Callable[[], bool] = field(default=lambda: False)
     """Is the process about to end? Event streams end then."""
     limits: Limits = Limits()

@@ -31,9 +31,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve_api(core: Core, door: socket.socket) -> None:
+async def serve_api(core: Core, door: socket.socket, *, schedules: bool = False) -> None:
     """Serve until the core is told to stop."""
-    app = application(core)
+    app = application(core, schedules=schedules)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -58,7 +58,7 @@ async def serve_api(core: Core, door: socket.socket) -> None:
         ending.cancel()
 
 
-def application(core: Core) -> FastAPI:
+def application(core: Core, *, schedules: bool = False) -> FastAPI:
     """The API with its pages."""
     site = Site(
         database=core.database,
@@ -67,12 +67,12 @@ def application(core: Core) -> FastAPI:
         catalog=core.catalog,
         version=installed_version(),
     )
-    app = create_app(services_of(core), error_page=partial(error_page, site))
+    app = create_app(services_of(core, schedules=schedules), error_page=partial(error_page, site))
     add_pages(app, site)
     return app
 
 
-def services_of(core: Core) -> Services:
+def services_of(core: Core, *, schedules: bool = False) -> Services:
     """What the API is made of."""
 
     async def trigger(target: Target, location: str, at: object) -> None:
@@ -89,6 +89,7 @@ def services_of(core: Core) -> Services:
         exposed=not is_loopback(core.settings.host),
         public_url=core.settings.public_url,
         config_loaded=lambda: core.holder.loaded,
+        schedules=schedules,
         stopping=core.stop.is_set,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,11 @@ import structlog
 
 log = structlog.get_logger()
 
+PULSE = "BANDWATCH_PULSE_FD"
+"""Names the write end of a pipe: the child's event loop puts a byte into it every second, and a parent that looks
+`silent_looks` times in a row without finding one kills the child, which is started again.
+"""
+PULSE_S = 1.0
 LEASH = "BANDWATCH_LEASH_FD"
 """Names the read end of a pipe that the parent holds open; its end of file tells the child that the parent is gone."""
 
@@ -24,12 +30,16 @@ class Child:
         arguments: what follows the interpreter.
         environment: added to the parent's.
         grace_s: how long the child may drain after SIGTERM before it is killed.
+        silent_looks: looks, a second apart, without a sign of life after which a child that gave one before counts as stuck.
+            Looks and not time, so that a parent that was frozen itself blames nobody.
     """
 
     name: str
     arguments: Sequence[str]
     environment: Mapping[str, str]
     grace_s: float = 30.0
+    silent_looks: int = 60
+    pulse_s: float = PULSE_S
     _process: asyncio.subprocess.Process | None = field(default=None)
 
     @property
@@ -39,24 +49,46 @@ class Child:
 
     async def run(self) -> None:
         """Start the child and wait for its end; on cancellation, stop it: SIGTERM, the grace, SIGKILL."""
-        leash, held = os.pipe()
-        os.set_inheritable(leash, True)
+        (leash, held), (felt, pulse) = os.pipe(), os.pipe()
+        os.set_blocking(felt, False)
         try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *self.arguments,
-                env={**os.environ, **self.environment, LEASH: str(leash)},
-                pass_fds=(leash,),
+                env={**os.environ, **self.environment, LEASH: str(leash), PULSE: str(pulse)},
+                pass_fds=(leash, pulse),
                 start_new_session=True,
             )
         finally:
             os.close(leash)
+            os.close(pulse)
+        watching = asyncio.create_task(self._feel(felt, self._process))
         try:
             code = await self._process.wait()
             log.warning("child_ended", child=self.name, code=code)
         finally:
+            watching.cancel()
             await self._stop()
             os.close(held)
+            os.close(felt)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    async def _feel(self, felt: int, process: asyncio.subprocess.Process) -> None:
+        """Kill a child whose event loop stands still. One that never gave a sign is not expected to."""
+        alive, silent = False, 0
+        while silent < self.silent_looks:
+            await asyncio.sleep(self.pulse_s)
+            try:
+                beats = len(os.read(felt, 4096))
+            except BlockingIOError:
+                beats = 0
+            alive, silent = alive or beats > 0, 0 if beats or not alive else silent + 1
+        log.error("child_stuck", child=self.name, silent_looks=silent)
+        process.kill()
 
     async def _stop(self) -> None:
         process, self._process = self._process, None
@@ -85,3 +117,18 @@ async def parent_gone() -> None:
         await gone.wait()
     finally:
         loop.remove_reader(int(number))
+
+
+async def show_life(*, stop: asyncio.Event) -> None:
+    """Let the parent feel that the event loop goes round, until told to stop; nothing, in a process without a parent."""
+    number = os.environ.get(PULSE)
+    if number is None:
+        await stop.wait()
+        return
+    os.set_blocking(int(number), False)
+    while not stop.is_set():
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            os.write(int(number), b".")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PULSE_S):
+                await stop.wait()

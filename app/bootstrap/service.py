@@ -14,7 +14,7 @@ from pathlib import Path
 import structlog
 
 from app.bootstrap.api import serve_api
-from app.bootstrap.child import LEASH, Child, parent_gone
+from app.bootstrap.child import LEASH, Child, parent_gone, show_life
 from app.bootstrap.config import DEFAULT_FILE, ConfigHolder, catalog_of
 from app.bootstrap.core import Core, build_core
 from app.bootstrap.health import serve_health
@@ -32,6 +32,8 @@ Loop = Callable[[], Awaitable[None]]
 ROLES = ("api", *PROBING)
 CONFIG_S = 2.0
 WATCH_S = 5.0
+CHILD_S = 10.0
+"""A child that does not end within the grace is killed after half of this; a parent gives up after all of it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +55,7 @@ class Service:
     make_roles: Callable[[Core, Collection[str]], Roles] = lambda core, names: Roles(core=core, names=names)
     program: Sequence[str] = ("-m", "app", "serve")
     _postgres: EmbeddedPostgres | None = field(default=None)
+    _spawned: Child | None = field(default=None)
     _interrupts: int = 0
 
     async def run(self) -> None:
@@ -79,10 +82,18 @@ class Service:
             stack.push_async_callback(core.database.close)
             self._on_signals(core)
             async with asyncio.TaskGroup() as group:
-                for name, loop in self._loops(core, door, dsn, child=child):
+                tasks = [
                     group.create_task(supervise(name, loop, clock=core.clock, stop=core.stop), name=name)
+                    for name, loop in self._loops(core, door, dsn, child=child)
+                ]
                 await core.stop.wait()
                 log.info("stopping", grace_s=self.settings.grace)
+                ending = asyncio.get_running_loop().call_later(self._limit_s(), _cancel, tasks)
+                stack.callback(ending.cancel)
+
+    def _limit_s(self) -> float:
+        """How long stopping may take: the grace, and the time that a child needs to be killed after its own."""
+        return self.settings.grace + (CHILD_S if self._spawned is not None else 0.0)
 
     def _loops(self, core: Core, door: socket.socket | None, dsn: str, *, child: bool) -> Sequence[tuple[str, Loop]]:
         apart = "api" in self.roles and set(self.roles) & set(PROBING)
@@ -90,11 +101,14 @@ class Service:
         if self._postgres is not None:
             loops.append(("postgres", lambda: every(WATCH_S, self._watch_postgres, stop=core.stop)))
         if child:
-            loops.append(("leash", lambda: _until_orphaned(core)))
+            loops += [
+                ("leash", lambda: _until_orphaned(core)),
+                ("pulse", lambda: show_life(stop=core.stop)),
+            ]
         if "api" in self.roles and door is not None:
             loops += [
                 ("config", lambda: every(CONFIG_S, core.follow_config, stop=core.stop)),
-                ("api", lambda: serve_api(core, door)),
+                ("api", lambda: serve_api(core, door, schedules="scheduler" in self.roles)),
             ]
         elif door is not None:
             loops.append(("health", lambda: serve_health(core, door)))
@@ -122,8 +136,9 @@ class Service:
                 "BANDWATCH_LOCATION": self.settings.location,
                 "BANDWATCH_LOG_LEVEL": self.settings.log_level,
             },
-            grace_s=self.settings.grace + 5,
+            grace_s=self.settings.grace + CHILD_S / 2,
         )
+        self._spawned = child
         running = asyncio.create_task(child.run())
         stopping = asyncio.create_task(core.stop.wait())
         try:
@@ -159,12 +174,22 @@ class Service:
         def stop() -> None:
             self._interrupts += 1
             if self._interrupts > 1:
+                if self._spawned is not None:
+                    self._spawned.kill()
                 os._exit(1)
             core.stop.set()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
         loop.add_signal_handler(signal.SIGHUP, core.holder.reread)
+
+
+def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """The grace is over: what still runs is cancelled; its jobs are taken over by others, or end as missed."""
+    for task in tasks:
+        if not task.done():
+            log.warning("cancelled_after_grace", loop=task.get_name())
+            task.cancel()
 
 
 async def _until_orphaned(core: Core) -> None:

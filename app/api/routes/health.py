@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
@@ -18,6 +19,8 @@ from app.errors import BandwatchError
 from app.metrics.exposition import render
 
 router = APIRouter(tags=["health"])
+STUCK_S = 60.0
+"""The elected scheduler saves its walk every ten seconds at least; another one takes over when it has not for 25."""
 
 
 class AliveOut(BaseModel):
@@ -31,7 +34,7 @@ class Checks:
     """One look at the database at a time, whoever asks and however long it takes."""
 
     def __init__(self) -> None:
-        self.ready: Single[str] = Single()
+        self.ready: Single[Answer] = Single()
         self.scrape: Single[Look] = Single()
 
 
@@ -49,25 +52,42 @@ async def livez(served: Served) -> AliveOut:
 
 @router.get("/readyz", summary="Can it serve?", responses={503: {"description": "The database is away"}})
 async def readyz(served: Served, request: Request) -> Response:
-    """200 when the database answers, else 503; within a second, even when the database is silent."""
+    """200 when the database answers, and where ticks are scheduled while they are finishing; else 503; within a second, even
+    when the database is silent.
+    """
     try:
-        version = await checks_of(request).ready.within(served.limits.ready_s, _database(served))
+        found = await checks_of(request).ready.within(served.limits.ready_s, _database(served))
     except (BandwatchError, TimeoutError, OSError):
         return _not_ready("the database does not answer")
-    return JSONResponse({"status": "ok", "checks": {"database": "ok", "postgres": version}})
+    if served.schedules and found.tick_age_s is not None and found.tick_age_s > STUCK_S:
+        return _not_ready(f"no tick of the schedule has finished for {found.tick_age_s:.0f} s")
+    checks = {"database": "ok", "postgres": found.version, "tick_age_s": found.tick_age_s}
+    return JSONResponse({"status": "ok", "checks": checks})
 
 
-async def _database(served: Services) -> str:
-    """The server's version, over a connection of its own: the pool's may hang in a silence that is over."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the database says: its version, and how long ago a scheduler last saved its walk (None: never)."""
+
+    version: str
+    tick_age_s: float | None
+
+
+async def _database(served: Services) -> Answer:
+    """Ask over a connection of its own: the pool's may hang in a silence that is over."""
     connection = await served.database.connect_raw()
     try:
         async with asyncio.timeout(5):
-            found = await connection.fetchval("SELECT current_setting('server_version') FROM (SELECT count(*) FROM api_keys) k")
+            found = await connection.fetchrow(
+                "SELECT current_setting('server_version') AS version, "
+                "(SELECT extract(epoch FROM now() - saved_at)::float8 FROM schedule_mark) AS age "
+                "FROM (SELECT count(*) FROM api_keys) k"
+            )
     except Exception as error:
         raise BandwatchError("the database is not ready") from error
     finally:
         connection.terminate()
-    return str(found)
+    return Answer(version=str(found["version"]), tick_age_s=found["age"])
 
 
 def _not_ready(detail: str) -> Response:
