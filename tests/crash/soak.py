@@ -169,6 +169,7 @@ def main() -> int:
     options = parser.parse_args()
     plan = Plan(seconds=options.minutes * 60, targets=options.targets, every_s=options.every, replicas=1)
     folder = Path(tempfile.mkdtemp(prefix="bwk-"))
+    folder.chmod(0o755)
     try:
         outcome, samples = asyncio.run(soak(plan, folder))
     finally:
