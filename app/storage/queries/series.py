@@ -118,6 +118,7 @@ async def rollup_series(session: ReadSession, wanted: Wanted, span: Span, *, rea
         until=min(span.until, reached),
         target=wanted.target,
         location=wanted.location,
+        metric=wanted.metric,
     )
     if span.until > reached:
         fresh = await rollups_of_runs(session.connection, max(since, reached), span.until, target=wanted.target)
