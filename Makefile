@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 LOCKS := requirements/build.txt requirements/test.txt requirements/lint.txt
 export PATH := $(CURDIR)/$(VENV)/system/usr/bin:$(PATH)
 
-.PHONY: help setup demo test test-slow test-crash soak test-fuzz-api system lint types check cover bench validate docs lock sbom image clean
+.PHONY: help setup demo test test-slow test-crash soak test-fuzz-api system lint types check cover bench bench-truth validate docs lock sbom image clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -62,6 +62,9 @@ cover: setup system ## the suite under coverage: every branch of the pure rooms,
 
 bench: setup ## the benchmarks that need nothing but this machine
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+bench-truth: setup ## our stamps against the truth and against other ways of reading; writes docs/benchmarks/truth.*
+	$(BIN)/python -m benchmarks.truth $(ARGS)
 
 validate: setup ## hold the expectation against published measurements; writes docs/calibration.md; fails when a bound does not hold
 	$(BIN)/python -m benchmarks.calibration $(ARGS)
