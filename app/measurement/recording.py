@@ -16,9 +16,13 @@ from app.targets.model import Connection
 
 
 class StampSource(StrEnum):
-    """Who stamped the reads: the kernel on arrival, the event loop in `data_received`, or nobody (a replayed body)."""
+    """Who stamped the reads: the kernel on arrival, the loop when it was told, some by either, or nobody (a replay).
+
+    What must hold for every stamp, such as being right while the loop is late, holds for `kernel` only.
+    """
 
     KERNEL = "kernel"
+    MIXED = "mixed"
     LOOP = "loop"
     NONE = "none"
 

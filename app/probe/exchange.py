@@ -209,8 +209,15 @@ def _fill(recording: Recording, wire: WireTape, answer: _Answer) -> None:
     recording.status, recording.headers = answer.status, answer.headers
     recording.tape = tape_of(wire, offset=answer.offset, headers=answer.headers)
     recording.ended = wire.whole
-    if wire.stamps:
-        recording.stamp_source = StampSource.KERNEL if wire.kernel_stamps == len(wire.stamps) else StampSource.LOOP
+    recording.stamp_source = _source(wire)
+
+
+def _source(wire: WireTape) -> StampSource:
+    if not wire.stamps:
+        return StampSource.NONE
+    if not wire.kernel_stamps:
+        return StampSource.LOOP
+    return StampSource.KERNEL if wire.kernel_stamps == len(wire.stamps) else StampSource.MIXED
 
 
 def new_recording(

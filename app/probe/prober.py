@@ -23,8 +23,8 @@ from app.probe.tape import Tape
 from app.probe.veil import veil, without
 from app.targets.model import SecretRef, Target
 
-INLINE_BYTES = 262_144
-"""Bodies up to this size are read in the loop (about 3 ms at most); larger ones in a thread."""
+INLINE_BYTES = 65_536
+"""Bodies up to this size (200 chunks are 53 KB and 3 ms) are read in the loop, one a turn; larger ones in a thread."""
 REFUSAL_STATUSES = frozenset({400, 404, 415, 422})
 
 
@@ -46,6 +46,8 @@ class Prober:
     lag: LagMeter = field(default_factory=LagMeter)
     lessons: dict[str, frozenset[str]] = field(default_factory=dict)
     """Provider -> parameters that it has refused."""
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One body is read per turn of the loop: streams that end together must not hold up those that run."""
     watch: Callable[[Tape], None] | None = None
     """Is shown the tape of each call as it begins."""
 
@@ -134,7 +136,9 @@ class Prober:
         if len(recording.tape.body) > INLINE_BYTES:
             reading = await asyncio.to_thread(measure, recording)
         else:
-            reading = measure(recording)
+            async with self._turn:
+                reading = measure(recording)
+                await asyncio.sleep(0)
         text = reading.measurement.error_text
         if text:
             clean = conceal(redact(without(text, key) if key else text), prompt)

@@ -81,8 +81,10 @@ def measured(case: Case, folder: Path, cores: tuple[int, int]) -> dict[str, Any]
     with serving(case, folder / "server.pem", cores[0]) as url:
         more = [*(["blocked"] if case.blocked else []), *([str(folder / "authority.pem")] if case.tls else [])]
         command = [sys.executable, "-m", "benchmarks.truth.clients", case.way, url, str(case.streams), str(case.rounds), *more]
-        done = subprocess.run(on(cores[1], command), stdout=subprocess.PIPE, check=True, timeout=LIMIT_S)
-    return dict(json.loads(done.stdout))
+        answer = folder / "found.json"
+        with answer.open("w") as out:
+            subprocess.run(on(cores[1], command), stdout=out, check=True, timeout=LIMIT_S)
+    return dict(json.loads(answer.read_text()))
 
 
 def main() -> None:
@@ -103,7 +105,7 @@ def main() -> None:
         for case in cases(quick=args.quick):
             try:
                 found = measured(case, folder, cores)
-            except subprocess.SubprocessError as error:
+            except (subprocess.SubprocessError, ValueError) as error:
                 print(f"{case}: {error}", file=sys.stderr)
                 continue
             rows.append(Row.of(found, way=case.way, streams=case.streams, tls=case.tls, blocked=case.blocked, size=case.chunks))
