@@ -57,8 +57,8 @@ def read_chunk(data: Json) -> Chunk:
             chunk.served_by = data[name]
             break
     if isinstance(choices := data.get("choices"), list):
-        chunk.parts = [_choice(choice, index) for index, choice in enumerate(choices) if isinstance(choice, Mapping)]
-    elif isinstance(message := data.get("message"), Mapping) and "done" in data:
+        chunk.parts = [_choice(choice, index) for index, choice in enumerate(choices) if isinstance(choice, dict)]
+    elif isinstance(message := data.get("message"), dict) and "done" in data:
         chunk.parts = [_delta(message, 0)]
     if data.get("done") is True:
         _ollama_end(data, chunk)
@@ -79,8 +79,8 @@ def _error(data: Json) -> object:
 def _choice(choice: Json, index: int) -> Part:
     number = choice.get("index")
     delta = choice.get("delta")
-    part = _delta(delta if isinstance(delta, Mapping) else {}, number if isinstance(number, int) else index)
-    if not isinstance(delta, Mapping) and isinstance(choice.get("text"), str):
+    part = _delta(delta if isinstance(delta, dict) else {}, number if isinstance(number, int) else index)
+    if not isinstance(delta, dict) and isinstance(choice.get("text"), str):
         part.content = choice["text"]
     reason = choice.get("finish_reason")
     part.finish = reason if isinstance(reason, str) and reason else None
@@ -112,7 +112,7 @@ def _content_parts(parts: Sequence[object]) -> tuple[str, str]:
     for part in parts:
         if isinstance(part, str):
             text.append(part)
-        elif isinstance(part, Mapping):
+        elif isinstance(part, dict):
             (thought if part.get("type") in {"thinking", "reasoning"} else text).extend(_texts(part))
     return "".join(text), "".join(thought)
 
@@ -124,7 +124,7 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _texts(each)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for name in ("text", "thinking", "reasoning", "summary"):
             if name in value:
                 yield from _texts(value[name])
@@ -137,7 +137,7 @@ def _reasoning(delta: Json) -> Iterator[str]:
         value = delta.get(name)
         if isinstance(value, str) and value:
             yield value
-        elif isinstance(value, (list, Mapping)) and (found := "".join(_texts(value))):
+        elif isinstance(value, (list, dict)) and (found := "".join(_texts(value))):
             yield found
     details = delta.get("reasoning_details")
     if isinstance(details, list) and (found := "".join(_texts(details))):
@@ -146,20 +146,20 @@ def _reasoning(delta: Json) -> Iterator[str]:
 
 def _arguments(calls: object) -> Iterator[str]:
     for call in calls if isinstance(calls, list) else [calls]:
-        function = call.get("function", call) if isinstance(call, Mapping) else {}
+        function = call.get("function", call) if isinstance(call, dict) else {}
         for name in ("name", "arguments"):
-            if isinstance(function, Mapping) and isinstance(function.get(name), str):
+            if isinstance(function, dict) and isinstance(function.get(name), str):
                 yield function[name]
 
 
 def _usages(data: Json, chunk: Chunk) -> None:
     groq = data.get("x_groq")
-    for holder in (data, groq if isinstance(groq, Mapping) else {}):
+    for holder in (data, groq if isinstance(groq, dict) else {}):
         usage = holder.get("usage")
-        if isinstance(usage, Mapping) and usage:
+        if isinstance(usage, dict) and usage:
             chunk.usages.append(usage)
             _timings(usage, chunk.timings)
-    if isinstance(groq, Mapping):
+    if isinstance(groq, dict):
         chunk.error = chunk.error or groq.get("error") or None
 
 

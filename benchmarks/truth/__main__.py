@@ -50,8 +50,8 @@ def cases(*, quick: bool) -> Iterator[Case]:
     else:
         print("openai is not installed: its loop is left out", file=sys.stderr)
     for way in ways:
-        yield Case(way=way, streams=1, rounds=20 if quick else 200, chunks=16, first_ms=100)
-        yield Case(way=way, streams=1, rounds=2 if quick else 10)
+        yield Case(way=way, streams=1, rounds=200 if way == "kernel" and not quick else 20, chunks=16, first_ms=100)
+        yield Case(way=way, streams=1, rounds=10 if way == "kernel" and not quick else 2)
         for streams, rounds in ((10, 4), (30, 2), (50, 2), (100, 1), (200, 1)):
             yield Case(way=way, streams=streams, rounds=1 if quick else rounds)
     for way in ways:
