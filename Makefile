@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 LOCKS := requirements/build.txt requirements/test.txt requirements/lint.txt
 export PATH := $(CURDIR)/$(VENV)/system/usr/bin:$(PATH)
 
-.PHONY: help setup demo test test-slow test-crash soak test-fuzz-api system lint types check cover bench bench-truth validate docs lock sbom image clean
+.PHONY: help setup demo test test-slow test-crash soak test-fuzz-api system lint types check cover bench bench-truth validate docs lock sbom audit image clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -77,6 +77,10 @@ lock: setup ## pin all dependencies with hashes; UPGRADE=--upgrade takes the new
 
 sbom: setup ## what the runtime is made of, as CycloneDX
 	@$(BIN)/python tools/sbom.py
+
+audit: setup ## ask the advisory database about the pinned dependencies, where it is in reach
+	@$(PIP) install --require-hashes -r requirements/audit.txt || { echo "audit skipped: pip-audit cannot be installed here"; exit 0; }; \
+	$(BIN)/python tools/audit.py
 
 image: ## build the container image
 	docker build -t bandwatch .

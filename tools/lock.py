@@ -21,6 +21,7 @@ FILES = {
     "lint": GROUPS["lint"],
     "build": PROJECT["build-system"]["requires"],
     "lock": GROUPS["lock"],
+    "audit": GROUPS["audit"],
 }
 OPTIONS = (
     "--generate-hashes",

@@ -17,6 +17,7 @@ FILES = {
     "test": RUNTIME + GROUPS["test"] + PROJECT["project"]["optional-dependencies"]["parquet"],
     "lint": GROUPS["lint"],
     "lock": GROUPS["lock"],
+    "audit": GROUPS["audit"],
     "build": PROJECT["build-system"]["requires"],
 }
 

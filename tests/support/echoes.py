@@ -48,15 +48,16 @@ class Echoes:
         return [each for each in self.heard if each.path.startswith(start)]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError):
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError), contextlib.closing(writer):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             lengths = [line.split(":")[1] for line in head.split("\r\n") if line.lower().startswith("content-length:")]
             body = (await reader.readexactly(int(lengths[0] if lengths else "0"))).decode("utf-8", "replace")
             one = Heard(path=head.split(" ")[1], text=head + body)
             self.heard.append(one)
+            if one.path.startswith("/slow/"):
+                await asyncio.sleep(60)
             writer.write(self._answer(one))
             await writer.drain()
-        writer.close()
 
     def _answer(self, one: Heard) -> bytes:
         told = one.text.replace("\r\n", " | ")
@@ -105,6 +106,15 @@ def stream(*events: str, ended: bool = True) -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n" + whole
 
 
+async def end_tasks() -> None:
+    """Cancel whatever else runs on this loop, and let transports close."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.sleep(0.05)
+
+
 @contextmanager
 def echoing() -> Iterator[Echoes]:
     """The server on a free port, in a thread with a loop of its own."""
@@ -114,8 +124,9 @@ def echoing() -> Iterator[Echoes]:
         server = await asyncio.start_server(echoes.serve, "127.0.0.1", 0)
         echoes.port = server.sockets[0].getsockname()[1]
         ready.set()
-        async with server:
-            await stop.wait()
+        await stop.wait()
+        server.close()
+        await end_tasks()
 
     stop = asyncio.Event()
     thread = threading.Thread(target=lambda: loop.run_until_complete(main()), daemon=True)

@@ -53,3 +53,4 @@ async def listening(house: House) -> AsyncIterator[str]:
             yield f"http://127.0.0.1:{door.getsockname()[1]}"
         finally:
             server.should_exit = True
+    door.close()

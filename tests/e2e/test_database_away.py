@@ -1,0 +1,168 @@
+"""The service as a process: the database away at the start, silent or closed later, and told to stop in the middle of a call."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from tests.support.echoes import Echoes, echoing
+from tests.support.outages import Line, Way, line_to
+from tests.support.postgres import Cluster
+
+pytestmark = pytest.mark.timeout(300)
+RECOVERED_S = 15.0
+ANSWERED_S = 1.0
+NOISE_S = 10.0
+"""What a busy machine may add to each."""
+
+
+@dataclass
+class Running:
+    port: int
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def get(self, path: str) -> tuple[int, Any, float]:
+        began = time.monotonic()
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=20) as answer:
+                status, text = answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            status, text = error.code, error.read()
+        return status, json.loads(text), time.monotonic() - began
+
+    def runs(self, target: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.get(f"/api/v1/targets/{target}/runs?limit=500")[1]["items"]
+        return found
+
+
+def eventually(look: Callable[[], Any], *, within_s: float, what: str) -> float:
+    """How long it took until it was so."""
+    began = time.monotonic()
+    while True:
+        with suppress(OSError, KeyError, ValueError):
+            if look():
+                return time.monotonic() - began
+        assert time.monotonic() - began < within_s, f"not within {within_s} s: {what}"
+        time.sleep(0.2)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        return int(door.getsockname()[1])
+
+
+@contextmanager
+def serving(folder: Path, echoes: Echoes, line: Line, *, behaviour: str = "fine") -> Iterator[Running]:
+    config = {
+        "providers": {"p": {"base_url": f"{echoes.url}/{behaviour}/v1"}},
+        "targets": [{"name": "p/m", "provider": "p", "model": "m", "every": "2s"}],
+        "deadlines": {"connect": "1s", "first_token": "1500ms", "stall": "1500ms", "total": "1900ms"},
+    }
+    if behaviour == "slow":
+        config["targets"][0]["every"] = "60s"  # type: ignore[index]
+        config["deadlines"] = {"connect": "1s", "first_token": "40s", "stall": "40s", "total": "50s"}
+    (folder / "bandwatch.yaml").write_text(json.dumps(config))
+    port = free_port()
+    env = {
+        **os.environ,
+        "BANDWATCH_DATA": str(folder / "data"),
+        "BANDWATCH_GRACE": "4s",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    env["BANDWATCH_DATABASE_URL"] = f"postgresql://bandwatch@127.0.0.1:{line.port}/{folder.name}"
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app", "serve", "--config", str(folder / "bandwatch.yaml"), "--port", str(port)],
+            stdout=log, stderr=log, cwd=folder, env=env, start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield Running(port=port, process=process, log=folder / "log")
+    finally:
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@pytest.fixture
+def place(postgres: Cluster, tmp_path: Path) -> tuple[Path, str]:
+    """A folder that is named like a fresh database, and the server's socket."""
+    dsn = postgres.new_database()
+    folder = tmp_path / dsn.split("/")[3].split("?")[0]
+    folder.mkdir()
+    return folder, f"{dsn.split('host=')[1]}/.s.PGSQL.5432"
+
+
+def test_it_lives_without_a_database_and_begins_when_there_is_one_and_goes_on_after_each_outage(
+    place: tuple[Path, str],
+) -> None:
+    folder, server = place
+    with echoing() as echoes, line_to(server, way=Way.CLOSED) as line, serving(folder, echoes, line) as service:
+        eventually(lambda: service.get("/livez")[0] == 200, within_s=2 + NOISE_S, what="alive without a database")
+        assert service.get("/readyz")[0] == 503
+        line.set(Way.OPEN)
+        eventually(lambda: service.get("/readyz")[0] == 200, within_s=RECOVERED_S + NOISE_S, what="ready once there is one")
+        eventually(lambda: len(service.runs("p/m")) >= 2, within_s=30 + NOISE_S, what="it probes")
+        for way in (Way.CLOSED, Way.SILENT):
+            line.set(way)
+            status, _, seconds = service.get("/readyz")
+            assert (status, seconds < ANSWERED_S + NOISE_S) == (503, True)
+            assert service.get("/livez")[0] == 200
+            time.sleep(6)
+            line.set(Way.OPEN)
+            before = len(echoes.at("/fine"))
+            eventually(lambda: service.get("/readyz")[0] == 200, within_s=RECOVERED_S + NOISE_S, what=f"ready after {way}")
+            known = len(service.runs("p/m"))
+            within = RECOVERED_S + NOISE_S
+            eventually(lambda known=known: len(service.runs("p/m")) > known, within_s=within, what=f"runs after {way}")
+            assert len(echoes.at("/fine")) > before
+        assert service.process.poll() is None
+        assert {run["outcome"] for run in service.runs("p/m")} == {"ok"}
+
+
+def test_told_to_stop_in_the_middle_of_a_call_it_drains_within_its_grace_and_blames_nobody(place: tuple[Path, str]) -> None:
+    folder, server = place
+    with echoing() as echoes, line_to(server) as line, serving(folder, echoes, line, behaviour="slow") as service:
+        eventually(lambda: echoes.at("/slow"), within_s=45 + NOISE_S, what="a call is under way")
+        began = time.monotonic()
+        service.process.send_signal(signal.SIGTERM)
+        service.process.wait(4 + 15 + NOISE_S)
+        assert time.monotonic() - began < 4 + 15 + NOISE_S
+    outcomes = asyncio.run(outcomes_of(f"postgresql://bandwatch@/{folder.name}?host={Path(server).parent}"))
+    assert "provider_error" not in outcomes
+    assert "timeout" not in outcomes
+
+
+def test_told_twice_to_stop_it_ends_at_once(place: tuple[Path, str]) -> None:
+    folder, server = place
+    with echoing() as echoes, line_to(server) as line, serving(folder, echoes, line, behaviour="slow") as service:
+        eventually(lambda: echoes.at("/slow"), within_s=45 + NOISE_S, what="a call is under way")
+        service.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        service.process.send_signal(signal.SIGTERM)
+        service.process.wait(2 + NOISE_S)
+
+
+async def outcomes_of(dsn: str) -> list[str]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return [row["outcome"] for row in await connection.fetch("SELECT outcome FROM runs")]
+    finally:
+        await connection.close()
