@@ -75,8 +75,12 @@ def serving(script: Script, *, tls: ssl.SSLContext | None = None) -> Iterator[in
         finally:
             writer.close()
 
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)  # a task that is cancelled before its first step closes nothing
+        tasks.append(loop.create_task(handle(reader, writer)))
+
     async def main() -> None:
-        server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+        server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
         ready.append(server.sockets[0].getsockname()[1])
         started.set()
         async with server:
@@ -93,10 +97,14 @@ def serving(script: Script, *, tls: ssl.SSLContext | None = None) -> Iterator[in
         finally:
             for left in asyncio.all_tasks(loop):
                 left.cancel()
+            for writer in writers:
+                writer.close()
             loop.run_until_complete(asyncio.sleep(0.01))
             loop.close()
 
     stop: list[Callable[[], object]] = []
+    writers: list[asyncio.StreamWriter] = []
+    tasks: list[asyncio.Task[None]] = []
     thread = threading.Thread(target=run)
     thread.start()
     started.wait(10)
