@@ -38,7 +38,7 @@ def test_others_get_their_turn_between_two_bodies() -> None:
             )
             recording.status, recording.stamp_source = 200, StampSource.LOOP
             recording.tape = Tape.replayed(b"".join(raw for _, raw in BASE))
-            return str((await prober._read(recording, "")).measurement.outcome)
+            return str((await prober._read(recording, "", "")).measurement.outcome)
 
         async with asyncio.TaskGroup() as group:
             group.create_task(other())
