@@ -38,7 +38,7 @@ def one(**delta: Any) -> bytes:
         ({"reasoning_details": [{"type": "reasoning.text", "text": "abc"}]}, "abc"),
         ({"reasoning": "abc", "reasoning_details": [{"text": "abc"}]}, "abc"),
         ({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "abc"}]}]}, "abc"),
-        ({"reasoning": {"x": 1}, "reasoning_details": [{"x": 1}]}, ""),
+        ({"reasoning": {"x": 1}, "reasoning_details": [{"x": 1}, 5]}, ""),
     ],
 )
 def test_a_thought_is_read_once_under_all_its_names(delta: dict[str, Any], reasoning: str) -> None:
@@ -63,6 +63,16 @@ def test_text_completions_errors_by_type_and_calls_of_the_old_kind_are_read() ->
 def test_what_is_json_and_no_object_says_nothing() -> None:
     stream = read_stream(b"data: [1]\n\ndata: 3\n\ndata: null\n\ndata: {} [] {}\n\n")
     assert (stream.events, stream.undecodable, stream.outputs) == (4, False, [])
+
+
+def test_a_cut_event_with_anything_but_an_error_behind_it_is_no_json() -> None:
+    assert read_stream(b'data: {"cut\ndata: {"a": 1}\ndata: 3\n\n').undecodable
+    assert not read_stream(b'data: {"cut\ndata: {"error": "x"}\n\n').undecodable
+
+
+def test_an_error_may_be_an_event_under_another_status_than_200() -> None:
+    m = read([(5, data({"error": {"message": "no such thing", "code": "model_not_found"}}))], status=400)
+    assert (m.outcome, m.error_text) == ("not_found", "no such thing")
 
 
 def test_ollamas_last_line_may_come_alone_and_say_no_counts() -> None:
