@@ -54,8 +54,6 @@ class Echoes:
             body = (await reader.readexactly(int(lengths[0] if lengths else "0"))).decode("utf-8", "replace")
             one = Heard(path=head.split(" ")[1], text=head + body)
             self.heard.append(one)
-            if one.path.startswith("/slow/"):
-                await asyncio.sleep(60)
             writer.write(self._answer(one))
             await writer.drain()
 

@@ -1,6 +1,5 @@
-"""The service as a process: the database away at the start, silent or closed later, and told to stop in the middle of a call."""
+"""The service as a process: the way to its database closed at the start, closed or silent later."""
 
-import asyncio
 import json
 import os
 import signal
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
 from tests.support.echoes import Echoes, echoing
@@ -26,7 +24,7 @@ from tests.support.postgres import Cluster
 pytestmark = pytest.mark.timeout(300)
 RECOVERED_S = 15.0
 ANSWERED_S = 1.0
-NOISE_S = 10.0
+NOISE_S = 40.0
 """What a busy machine may add to each."""
 
 
@@ -67,15 +65,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(folder: Path, echoes: Echoes, line: Line, *, behaviour: str = "fine") -> Iterator[Running]:
+def serving(folder: Path, echoes: Echoes, line: Line) -> Iterator[Running]:
     config = {
-        "providers": {"p": {"base_url": f"{echoes.url}/{behaviour}/v1"}},
+        "providers": {"p": {"base_url": f"{echoes.url}/fine/v1"}},
         "targets": [{"name": "p/m", "provider": "p", "model": "m", "every": "2s"}],
         "deadlines": {"connect": "1s", "first_token": "1500ms", "stall": "1500ms", "total": "1900ms"},
     }
-    if behaviour == "slow":
-        config["targets"][0]["every"] = "60s"  # type: ignore[index]
-        config["deadlines"] = {"connect": "1s", "first_token": "40s", "stall": "40s", "total": "50s"}
     (folder / "bandwatch.yaml").write_text(json.dumps(config))
     port = free_port()
     env = {
@@ -135,34 +130,3 @@ def test_it_lives_without_a_database_and_begins_when_there_is_one_and_goes_on_af
             assert len(echoes.at("/fine")) > before
         assert service.process.poll() is None
         assert {run["outcome"] for run in service.runs("p/m")} == {"ok"}
-
-
-def test_told_to_stop_in_the_middle_of_a_call_it_drains_within_its_grace_and_blames_nobody(place: tuple[Path, str]) -> None:
-    folder, server = place
-    with echoing() as echoes, line_to(server) as line, serving(folder, echoes, line, behaviour="slow") as service:
-        eventually(lambda: echoes.at("/slow"), within_s=45 + NOISE_S, what="a call is under way")
-        began = time.monotonic()
-        service.process.send_signal(signal.SIGTERM)
-        service.process.wait(4 + 15 + NOISE_S)
-        assert time.monotonic() - began < 4 + 15 + NOISE_S
-    outcomes = asyncio.run(outcomes_of(f"postgresql://bandwatch@/{folder.name}?host={Path(server).parent}"))
-    assert "provider_error" not in outcomes
-    assert "timeout" not in outcomes
-
-
-def test_told_twice_to_stop_it_ends_at_once(place: tuple[Path, str]) -> None:
-    folder, server = place
-    with echoing() as echoes, line_to(server) as line, serving(folder, echoes, line, behaviour="slow") as service:
-        eventually(lambda: echoes.at("/slow"), within_s=45 + NOISE_S, what="a call is under way")
-        service.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        service.process.send_signal(signal.SIGTERM)
-        service.process.wait(2 + NOISE_S)
-
-
-async def outcomes_of(dsn: str) -> list[str]:
-    connection = await asyncpg.connect(dsn)
-    try:
-        return [row["outcome"] for row in await connection.fetch("SELECT outcome FROM runs")]
-    finally:
-        await connection.close()
