@@ -29,7 +29,8 @@ system: ## install what tests want of the system: Chromium, Prometheus, Alertman
 	@tools/system-packages $(VENV)/system
 
 test: setup system ## the whole suite, but for what takes minutes
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --ignore tests/e2e --ignore tests/browser $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" tests/e2e tests/browser
 
 test-slow: setup system ## what takes minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)
