@@ -83,6 +83,7 @@ def test_a_reset_in_the_middle_ends_at_once() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 def test_a_healthy_stream_of_two_minutes_is_ok() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await request_of(reader)
