@@ -43,6 +43,7 @@ class Stream:
         self.tls = tls.wrap_bio(self.incoming, self.outgoing, server_side=True) if tls else None
         self.kernel = ask_for_stamps(sock)
         self.clock = KernelClock()
+        self.came = 0
 
     def send(self, data: bytes) -> None:
         if self.tls is not None:
@@ -62,6 +63,7 @@ class Stream:
             self.loop.remove_reader(self.sock.fileno())
         data, ancillary, _, _ = self.sock.recvmsg(65536, ANCILLARY)
         stamp, _ = self.clock.stamp(ancillary)
+        self.came = stamp
         if not data:
             raise ConnectionError("the client hung up")
         return data, stamp
@@ -82,7 +84,10 @@ class Stream:
         """When the last byte of the request came."""
         got = b""
         while True:
-            data, stamp = await self.receive()
+            if self.incoming.pending:  # came with the end of the handshake
+                data, stamp = b"", self.came
+            else:
+                data, stamp = await self.receive()
             if self.tls is not None:
                 self.incoming.write(data)
                 data = b""
