@@ -98,7 +98,7 @@ def serving(script: Script, *, tls: ssl.SSLContext | None = None) -> Iterator[in
             for left in asyncio.all_tasks(loop):
                 left.cancel()
             for writer in writers:
-                writer.close()
+                writer.transport.abort()
             loop.run_until_complete(asyncio.sleep(0.01))
             loop.close()
 

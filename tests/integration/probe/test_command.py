@@ -16,6 +16,8 @@ from tests.support.scenarios import SCENARIOS
 from tests.support.scripted import head, play, request_of, serving
 
 PLAIN = SCENARIOS[0]
+AS_FROM_A_TERMINAL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from app.__main__ import main; raise SystemExit(main())"
+"""A shell's background jobs ignore SIGINT, and so would whatever they start."""
 DEPLOYED = ("--model-spec", "Llama-3.1-8B-Instruct", "--hardware", "H100-SXM-80GB")
 
 
@@ -148,14 +150,18 @@ def test_a_name_that_nobody_knows_is_answered_with_the_nearest(capsys: pytest.Ca
 
 def test_ctrl_c_shows_what_was_measured_so_far() -> None:
     with serving(play(PLAIN)) as port:
-        command = [sys.executable, "-m", "app", "probe", f"http://127.0.0.1:{port}/v1", "--model", "m", "-n", "500"]
+        arguments = ["probe", f"http://127.0.0.1:{port}/v1", "--model", "m", "-n", "500"]
+        command = [sys.executable, "-c", AS_FROM_A_TERMINAL, *arguments]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
         )
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        try:
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert "1/500" in first
     assert process.returncode == 130
     assert " probes: " in out

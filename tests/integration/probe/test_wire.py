@@ -332,7 +332,8 @@ def test_thirty_at_once_do_not_disturb_each_other() -> None:
 def test_a_loop_that_was_blocked_over_a_deadline_blames_itself_and_not_the_provider() -> None:
     async def main() -> Measurement:
         prober = Prober(clients=Clients(), resolve=lambda _: KEY, clock=SystemClock(), rng=Random(1))
-        silent = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+        held: list[asyncio.StreamWriter] = []
+        silent = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
         url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/v1"
         running = asyncio.create_task(prober.probe(target(url, deadlines=Deadlines(first_token_s=0.6, total_s=2.0))))
         await asyncio.sleep(0.2)
@@ -340,6 +341,9 @@ def test_a_loop_that_was_blocked_over_a_deadline_blames_itself_and_not_the_provi
         _, reading = await running
         await prober.clients.aclose()
         silent.close()
+        for writer in held:
+            writer.close()
+            await writer.wait_closed()
         return reading.measurement
 
     m = asyncio.run(main())
