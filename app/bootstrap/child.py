@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,10 @@ PULSE = "BANDWATCH_PULSE_FD"
 `silent_looks` times in a row without finding one kills the child, which is started again.
 """
 PULSE_S = 1.0
+LINE = "BANDWATCH_LINE"
+"""A name that the children of one place in one parent have one after another: a child that bears it knows that the one before
+has ended, and takes over at once what that one left.
+"""
 LEASH = "BANDWATCH_LEASH_FD"
 """Names the read end of a pipe that the parent holds open; its end of file tells the child that the parent is gone."""
 
@@ -102,6 +107,12 @@ class Child:
             log.error("child_killed", child=self.name, grace_s=self.grace_s)
             process.kill()
             await process.wait()
+
+
+def line() -> uuid.UUID:
+    """This child's line; in a process without a parent, a line of its own."""
+    named = os.environ.get(LINE)
+    return uuid.uuid4() if named is None else uuid.UUID(named)
 
 
 async def parent_gone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import asyncpg
 import structlog
 
 from app.alerts.courier import Courier
+from app.bootstrap.child import line
 from app.bootstrap.core import Core, new_id
 from app.bootstrap.diagnosing import diagnosing
 from app.bootstrap.evidence import Evidence, Tariff
@@ -61,6 +63,7 @@ class Roles:
     _prober: Watchful | None = None
     _scheduler: Scheduler | None = None
     _judgement: Judgement | None = None
+    _line: uuid.UUID = field(default_factory=line)
     _spool: Spool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -149,7 +152,7 @@ class Roles:
             pool = await stack.enter_async_context(self._pool())
             self._prober = build_prober(core, stack)
             self._worker = Worker(self._deps(self._prober))
-            await Queue(pool=pool).serve(
+            await Queue(pool=pool, name=self._line).serve(
                 self._worker.handle,
                 location=core.settings.location,
                 limits=lambda: {name: p.max_concurrency for name, p in core.holder.current.providers.items()},

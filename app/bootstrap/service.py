@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from app.bootstrap.api import serve_api
-from app.bootstrap.child import LEASH, Child, parent_gone, show_life
+from app.bootstrap.child import LEASH, LINE, Child, parent_gone, show_life
 from app.bootstrap.config import DEFAULT_FILE, ConfigHolder, catalog_of
 from app.bootstrap.core import Core, build_core
 from app.bootstrap.health import serve_health
@@ -56,6 +57,7 @@ class Service:
     program: Sequence[str] = ("-m", "app", "serve")
     _postgres: EmbeddedPostgres | None = field(default=None)
     _spawned: Child | None = field(default=None)
+    _line: str = field(default_factory=lambda: str(uuid.uuid4()))
     _interrupts: int = 0
 
     async def run(self) -> None:
@@ -135,6 +137,7 @@ class Service:
                 "BANDWATCH_PORT": str(self.settings.port),
                 "BANDWATCH_LOCATION": self.settings.location,
                 "BANDWATCH_LOG_LEVEL": self.settings.log_level,
+                LINE: self._line,
             },
             grace_s=self.settings.grace + CHILD_S / 2,
         )

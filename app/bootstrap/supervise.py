@@ -13,8 +13,8 @@ log = structlog.get_logger()
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 10.0
-HEALTHY_AFTER_S = 60.0
-"""A loop that held this long before it failed starts its back-off anew."""
+HEALTHY_AFTER_S = LONGEST_PAUSE_S
+"""A loop that held longer than any pause before it failed starts its back-off anew."""
 
 
 async def supervise(name: str, loop: Callable[[], Awaitable[None]], *, clock: Clock, stop: asyncio.Event) -> None:

@@ -1,7 +1,8 @@
 """PgQueuer as we use it: one entrypoint per (location, provider), so that a provider's limit holds over all machines.
 
-A picked job whose worker died is taken over after `HEARTBEAT_S` without a heartbeat. Enqueueing a tick that is queued or
-running is skipped by its key; one that already ran is refused by the ledger. PgQueuer never trims its log: `db prune` does.
+A picked job whose worker died is taken over after `HEARTBEAT_S` without a heartbeat, and at once where a queue of the same
+name begins anew: whoever gives names knows that the one before has ended. Enqueueing a tick that is queued or running is
+skipped by its key; one that already ran is refused by the ledger. PgQueuer never trims its log: `db prune` does.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from uuid import UUID, uuid4
 
 import structlog
 from asyncpg import Connection, Pool
 from pgqueuer import AsyncpgDriver, AsyncpgPoolDriver, Job, Queries, QueueManager
-from pgqueuer.types import QueueEntrypoint
+from pgqueuer.types import QueueEntrypoint, QueueManagerId
 
 from app.dispatch.tick import Tick, decode, encode
 
@@ -28,6 +30,10 @@ BATCH = 10
 ON_DEMAND = 100
 """Priority of a probe that a person waits for; the grid's have 0."""
 
+_ABANDON = """
+UPDATE pgqueuer SET heartbeat = now() - interval '1 hour' WHERE queue_manager_id = $1 AND status = 'picked'
+"""
+
 Handle = Callable[[Tick], Awaitable[object]]
 
 
@@ -38,10 +44,15 @@ def entrypoint(location: str, provider: str) -> str:
 
 @dataclass(slots=True)
 class Queue:
-    """The job queue over an asyncpg pool, or over one connection to enqueue a single tick."""
+    """The job queue over an asyncpg pool, or over one connection to enqueue a single tick.
+
+    Args:
+        name: who takes jobs. Whoever serves under a name that has served before gets what that one left.
+    """
 
     pool: Pool | None = None
     connection: Connection | None = None
+    name: UUID = field(default_factory=uuid4)
     _queries: Queries = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,7 +98,9 @@ class Queue:
             stop: when set, nothing new is taken.
             capacity: the most jobs this worker holds at once; at least twice `BATCH`.
         """
+        await self._queries.driver.execute(_ABANDON, self.name)
         manager = QueueManager(self._queries)
+        manager.queue_manager_id = QueueManagerId(self.name)
 
         async def run(job: Job) -> None:
             await _run(job, handle)

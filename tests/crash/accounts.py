@@ -13,6 +13,7 @@ from sqlalchemy import text
 from app.storage.database import Database
 from app.storage.ticks import tick_counts
 from app.targets.grid import Grid
+from tests.crash.journal import Claimed
 from tests.crash.surroundings import Message
 
 _TICKS = """
@@ -62,7 +63,13 @@ class Accounts:
 
 
 async def settle(
-    database: Database, *, begun: datetime, every_s: float, calls: Mapping[str, int], messages: Sequence[Message]
+    database: Database,
+    *,
+    begun: datetime,
+    every_s: float,
+    calls: Mapping[str, int],
+    messages: Sequence[Message],
+    repeats: tuple[Sequence[tuple[Claimed, Claimed]], Sequence[tuple[Claimed, Claimed]]],
 ) -> Accounts:
     """Compare everything with everything."""
     accounts = Accounts()
@@ -79,6 +86,7 @@ async def settle(
     due = sum(Grid.of(f"{name}/m", "default", every_s=every_s).count(begun, others.walked) for name in calls)
     _ticks(accounts, ticks, others, counted, due)
     _calls(accounts, calls, per_target)
+    _repeats(accounts, ticks, *repeats)
     _announcements(accounts, changes, announced, messages)
     _leaks(accounts, others)
     return accounts
@@ -113,6 +121,23 @@ def _calls(accounts: Accounts, calls: Mapping[str, int], per_target: Mapping[str
         accounts.law(row is None or n >= row.runs, f"{name} was called {n} times and has more runs")
     without = sum(row.claims - row.runs for row in per_target.values())
     accounts.law(made - runs <= without, f"{made - runs} calls are without a run, and only {without} claims")
+
+
+def _repeats(
+    accounts: Accounts,
+    ticks: Any,
+    excused: Sequence[tuple[Claimed, Claimed]],
+    others: Sequence[tuple[Claimed, Claimed]],
+) -> None:
+    """A tick is taken a second time only after a crash of the first; how soon, and whether the repeats all count."""
+    took_s = sorted((second.at_ns - first.at_ns) / 1e9 for first, second in excused)
+    if took_s:
+        accounts.figures["seconds from a claim to the next one, median and longest"] = (
+            f"{took_s[len(took_s) // 2]:.1f}, {took_s[-1]:.1f}"
+        )
+    accounts.law(not others, f"{len(others)} ticks were taken twice and nobody had crashed: {others[:3]}")
+    written = len(excused) + len(others)
+    accounts.law(ticks.repeated >= written, f"{written} repeats were seen, and {ticks.repeated} counted")
 
 
 def _announcements(

@@ -1,6 +1,6 @@
 """Three replicas on one Postgres, killed for a while; then the accounts.
 
-python -m tests.crash.fleet [--seconds 600] [--targets 50] [--every 5] [--seed 1] [--report docs/benchmarks/crash.md]
+python -m tests.crash.fleet [--seconds 600] [--targets 50] [--every 15] [--seed 1] [--report docs/benchmarks/crash.md]
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from app.storage.schedule import ScheduleMark
 from app.targets.grid import Walk
 from app.targets.load import load_config
 from tests.crash.accounts import Accounts, settle
+from tests.crash.journal import Journal
 from tests.crash.replica import POINTS, VARIABLE
 from tests.crash.surroundings import SECRET, SECRET_VARIABLE, Providers, Receiver, config, providers, receiving
 
@@ -54,6 +55,8 @@ class Plan:
     replicas: int = 3
     pause_s: float = 2.0
     """Between one death and the next."""
+    outage: float = 4.0
+    """How long a provider is down, in intervals."""
     frozen_s: float = 15.0
     restarts: int = 3
     seed: int = 1
@@ -139,6 +142,7 @@ class Fleet:
     replicas: list[Replica]
     providers: Providers
     receiver: Receiver
+    journal: Journal
     rng: Random
     begun: datetime
     deaths: Counter[str] = field(default_factory=Counter)
@@ -170,12 +174,12 @@ class Fleet:
                 await asyncio.sleep(0.3)
 
     async def _weather(self) -> None:
-        """A quarter of the providers is down at any time; each outage lasts for six intervals."""
+        """A quarter of the providers is down at any time."""
         names, number = self.providers.names, 0
         while True:
             self.providers.set_down({name for index, name in enumerate(names) if (index + number) % 4 == 0})
             number += 1
-            await asyncio.sleep(6 * self.plan.every_s)
+            await asyncio.sleep(self.plan.outage * self.plan.every_s)
 
     async def _kill(self) -> None:
         began = time.monotonic()
@@ -186,6 +190,7 @@ class Fleet:
             if restarts and share >= restarts[0]:
                 restarts.pop(0)
                 self.deaths["postgres restarted"] += 1
+                self.journal.hit_all()
                 await self.server.restart()
             elif freezes and share >= freezes[0]:
                 freezes.pop(0)
@@ -203,10 +208,10 @@ class Fleet:
 
     def _kill_at_random(self) -> None:
         replica = self.rng.choice(self.replicas)
-        which, victim = self.rng.choice(
-            [("a whole replica, at random", replica.parent()), ("a worker, at random", replica.child())]
-        )
+        parent, child = replica.parent(), replica.child()
+        which, victim = self.rng.choice([("a whole replica, at random", parent), ("a worker, at random", child)])
         if victim is not None:
+            self.journal.hit(*(process.pid for process in {victim, child} if process is not None))
             with contextlib.suppress(psutil.NoSuchProcess):
                 victim.kill()
                 self.deaths[which] += 1
@@ -232,6 +237,7 @@ class Fleet:
         frozen = [process for process in (replica.parent(), replica.child()) if process is not None]
         for process in frozen:
             process.suspend()
+            self.journal.hit(process.pid)
         self.deaths["frozen and thawed"] += 1
         await asyncio.sleep(self.plan.frozen_s)
         for process in frozen:
@@ -272,6 +278,7 @@ class Fleet:
             every_s=self.plan.every_s,
             calls=self.providers.calls(),
             messages=self.receiver.messages,
+            repeats=self.journal.repeats(),
         )
         left = self.left()
         accounts.law(not left, f"processes are left: {left}")
@@ -318,6 +325,7 @@ async def fleet(plan: Plan, folder: Path) -> AsyncIterator[Fleet]:
             text = config(names, every_s=plan.every_s, provider=played.server.port, receiver=receiver.port)
             (folder / "bandwatch.yaml").write_text(text)
             (folder / "fate").mkdir()
+            (folder / "claims").mkdir()
             begun = datetime.now(UTC)
             keys = frozenset(key_of(target, place) for target in load_config(text).targets for place in target.locations)
             await ScheduleMark(database=database).save(Walk(at=begun, keys=keys), over=None)
@@ -329,6 +337,7 @@ async def fleet(plan: Plan, folder: Path) -> AsyncIterator[Fleet]:
                 replicas=[_replica(number, folder, server.url) for number in range(plan.replicas)],
                 providers=played,
                 receiver=receiver,
+                journal=Journal(folder / "claims"),
                 rng=rng,
                 begun=begun,
             )
@@ -393,7 +402,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--targets", type=int, default=50)
-    parser.add_argument("--every", type=float, default=5.0)
+    parser.add_argument("--every", type=float, default=15.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", type=Path, default=None)
     parser.add_argument("--keep", action="store_true", help="leave the folder")

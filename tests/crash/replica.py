@@ -30,6 +30,7 @@ from app.settings import load_settings
 from app.storage.ledger import Ledger
 from app.targets.model import Channel, Target
 from app.verdict.outbox import Announcement, Claim, Decision, Past, Recorded
+from tests.crash.journal import DEATH, note
 
 VARIABLE = "BANDWATCH_TEST_CRASH"
 POINTS = ("after_claim", "after_commit", "after_send")
@@ -41,10 +42,16 @@ class Fate:
 
     folder: Path
 
+    @property
+    def claims(self) -> Path:
+        """Where this process writes what it takes."""
+        return self.folder.parent / "claims"
+
     def at(self, point: str) -> None:
         """Die here, if that is what was said."""
         sentence = self.folder / f"{os.getpid()}.{point}"
         if sentence.exists():
+            note(self.claims, DEATH)
             sentence.unlink(missing_ok=True)
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -58,6 +65,7 @@ class DoomedLedger(Ledger):
     async def claim(self, *, target: str, location: str, due_at: datetime, owner: str) -> Claim:
         claim = await Ledger.claim(self, target=target, location=location, due_at=due_at, owner=owner)
         if claim is not Claim.DONE:
+            note(self.fate.claims, f"{target}|{location}|{due_at.isoformat()}")
             self.fate.at("after_claim")
         return claim
 

@@ -22,7 +22,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.mark.timeout(240)
 def test_the_accounts_are_right_after_a_few_deaths_of_each_kind(folder: Path) -> None:
-    plan = Plan(seconds=12.0, targets=12, every_s=3.0, replicas=2, pause_s=0.5, frozen_s=2.0, restarts=1)
+    plan = Plan(seconds=20.0, targets=24, every_s=8.0, replicas=2, pause_s=0.5, outage=2.0, frozen_s=2.0, restarts=1)
     accounts, deaths = asyncio.run(crash_test(plan, folder))
     assert accounts.wrong == []
     assert accounts.figures["ticks with a stored run"] > 0
@@ -33,6 +33,6 @@ def test_the_accounts_are_right_after_a_few_deaths_of_each_kind(folder: Path) ->
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_the_accounts_are_right_after_ten_minutes(folder: Path) -> None:
-    accounts, deaths = asyncio.run(crash_test(Plan(seconds=600.0, targets=50, every_s=5.0, each_point=20), folder))
+    accounts, deaths = asyncio.run(crash_test(Plan(seconds=600.0, targets=50, every_s=15.0, each_point=20), folder))
     assert accounts.wrong == []
     assert all(deaths[point] >= 20 for point in POINTS)

@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import asyncpg
 import pytest
+from pgqueuer.ports.repository import EntrypointExecutionParameter
+from pgqueuer.types import QueueEntrypoint, QueueManagerId
 
-from app.dispatch.queue import Queue, entrypoint
+from app.dispatch.queue import HEARTBEAT_S, Queue, entrypoint
 from app.dispatch.tick import Tick
 from app.storage.database import raw_dsn
 from tests.support.runs import NOW
@@ -111,3 +113,42 @@ def test_a_handler_that_raises_and_a_job_of_another_kind_leave_the_others_alone(
 def test_a_queue_over_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="a pool or a connection"):
         Queue()
+
+
+def test_what_a_queue_left_when_it_died_its_successor_takes_at_once_and_no_other_before_the_heartbeat(dsn: str) -> None:
+    async def scenario(pool: asyncpg.Pool) -> None:
+        later = NOW + timedelta(seconds=60)
+        await Queue(pool=pool).enqueue([(tick(), "p"), (tick(1), "p")], later)
+        dead, other = Queue(pool=pool), Queue(pool=pool)
+
+        async def take(queue: Queue) -> int:
+            jobs = await queue._queries.dequeue(
+                batch_size=1,
+                entrypoints={QueueEntrypoint(entrypoint("default", "p")): EntrypointExecutionParameter(concurrency_limit=5)},
+                queue_manager_id=QueueManagerId(queue.name),
+                global_concurrency_limit=None,
+                heartbeat_timeout=timedelta(seconds=3600),
+            )
+            return len(jobs)
+
+        assert [await take(dead), await take(other)] == [1, 1]
+        seen: list[Tick] = []
+        done = asyncio.Event()
+
+        async def handle(each: Tick) -> None:
+            seen.append(each)
+            done.set()
+
+        async with asyncio.timeout(HEARTBEAT_S * 0.8):
+            stop = asyncio.Event()
+            successor = Queue(pool=pool, name=dead.name)
+            serving = asyncio.create_task(
+                successor.serve(handle, location="default", limits=lambda: {"p": 5}, stop=stop, capacity=20)
+            )
+            await done.wait()
+            stop.set()
+            await serving
+        assert seen == [tick()]
+        assert await pool.fetchval("SELECT queue_manager_id FROM pgqueuer") == other.name
+
+    on(dsn, scenario)

@@ -1,6 +1,7 @@
 """A child whose event loop stands still is killed; one that lives, or never promised a sign, is not."""
 
 import asyncio
+import uuid
 
 import pytest
 
@@ -54,3 +55,14 @@ def test_a_process_without_a_parent_shows_its_life_to_nobody(monkeypatch: pytest
         await showing
 
     asyncio.run(scenario())
+
+
+def test_children_of_one_place_bear_one_name_and_a_process_without_a_parent_one_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from app.bootstrap.child import LINE, line
+
+    monkeypatch.delenv(LINE, raising=False)
+    assert line() != line()
+    monkeypatch.setenv(LINE, "0190f000-0000-7000-8000-000000000001")
+    assert line() == line() == uuid.UUID("0190f000-0000-7000-8000-000000000001")
