@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import asyncpg
 import structlog
 
 from app.alerts.courier import Courier
@@ -24,6 +23,7 @@ from app.bootstrap.probing import Watchful, build_prober
 from app.bootstrap.supervise import every, supervise
 from app.bootstrap.watch import Watch
 from app.catalog.prices import load_prices
+from app.dispatch.driver import pool_of
 from app.dispatch.election import Election
 from app.dispatch.queue import Queue
 from app.dispatch.scheduler import TICK_S, Scheduler, Ticker
@@ -50,7 +50,6 @@ UPKEEP_S = 300.0
 WATCH_S = 5.0
 SPOOL_S = 5.0
 CANARY_S = 5.0
-POOL = (1, 6)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,7 +148,7 @@ class Roles:
             return
         core = self.core
         async with AsyncExitStack() as stack:
-            pool = await stack.enter_async_context(self._pool())
+            pool = await stack.enter_async_context(pool_of(raw_dsn(core.database.dsn)))
             self._prober = build_prober(core, stack)
             self._worker = Worker(self._deps(self._prober))
             await Queue(pool=pool, name=self._line).serve(
@@ -267,11 +266,6 @@ class Roles:
                 base_url=core.base_url,
             )
         return self._judgement
-
-    def _pool(self) -> asyncpg.Pool:
-        return asyncpg.create_pool(
-            raw_dsn(self.core.database.dsn), min_size=POOL[0], max_size=POOL[1], timeout=5, command_timeout=30
-        )
 
 
 async def ask_for_probe(core: Core, target: Target, location: str, at: datetime) -> None:

@@ -12,9 +12,9 @@ from app.clock import Clock
 log = structlog.get_logger()
 
 FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 10.0
-HEALTHY_AFTER_S = LONGEST_PAUSE_S
-"""A loop that held longer than any pause before it failed starts its back-off anew."""
+LONGEST_PAUSE_S = 5.0
+HEALTHY_AFTER_S = 10.0
+"""A loop that held this long before it failed starts its back-off anew."""
 
 
 async def supervise(name: str, loop: Callable[[], Awaitable[None]], *, clock: Clock, stop: asyncio.Event) -> None:

@@ -15,9 +15,10 @@ from uuid import UUID, uuid4
 
 import structlog
 from asyncpg import Connection, Pool
-from pgqueuer import AsyncpgDriver, AsyncpgPoolDriver, Job, Queries, QueueManager
+from pgqueuer import AsyncpgDriver, Job, Queries, QueueManager
 from pgqueuer.types import QueueEntrypoint, QueueManagerId
 
+from app.dispatch.driver import QueueDriver
 from app.dispatch.tick import Tick, decode, encode
 
 log = structlog.get_logger()
@@ -57,7 +58,7 @@ class Queue:
 
     def __post_init__(self) -> None:
         if self.pool is not None:
-            self._queries = Queries(AsyncpgPoolDriver(self.pool))
+            self._queries = Queries(QueueDriver(self.pool))
         elif self.connection is not None:
             self._queries = Queries(AsyncpgDriver(self.connection))
         else:

@@ -22,10 +22,10 @@ from app.targets.model import Config
 log = structlog.get_logger()
 
 TICK_S = 1.0
-HANGS_S = 15.0
+HANGS_S = 10.0
 """A tick takes milliseconds; one that takes this long waits for a database that is silent, and the next one tries anew."""
 JOB = "grid"
-SAVE_S = 10.0
+SAVE_S = 4.0
 """The mark is saved with every queued tick, and at least this often: its age shows that ticks are finishing."""
 
 

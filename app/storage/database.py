@@ -1,6 +1,7 @@
 """The connection to Postgres: one pool a process, short transactions, and errors in our own words.
 
-A silent server must not hang anybody: connecting, and every statement, has its time.
+A silent server must not hang anybody: connecting, and every statement, has its time. When a statement got no answer, no
+connection of before is used again: they may all be dead without knowing it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 
 import asyncpg
 import msgspec
-from sqlalchemy import URL, make_url, text
+from sqlalchemy import URL, ExceptionContext, event, make_url, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -21,6 +22,8 @@ from app.errors import UnavailableError, UsageError
 
 CONNECT_S = 5.0
 STATEMENT_S = 30.0
+QUICK_S = 8.0
+"""What is short has this long for all of it, so that after an outage nobody waits for an answer that was lost in it."""
 OLDEST = 15
 
 
@@ -56,10 +59,12 @@ class Database:
     Args:
         dsn: where it is; may hold a password, and is never shown.
         pool: the most connections of this process.
+        statement_s: how long a statement may take.
     """
 
     dsn: str
     pool: int = 8
+    statement_s: float = STATEMENT_S
     _engine: AsyncEngine | None = field(default=None)
 
     @property
@@ -77,30 +82,31 @@ class Database:
                 json_deserializer=msgspec.json.decode,
                 connect_args={
                     "timeout": CONNECT_S,
-                    "command_timeout": STATEMENT_S,
+                    "command_timeout": self.statement_s,
                     "server_settings": {"application_name": "bandwatch", "timezone": "UTC", "jit": "off"},
                 },
             )
+            event.listen(self._engine.sync_engine, "handle_error", _distrust)
         return self._engine
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncConnection]:
-        """One transaction: committed at the end, rolled back when anything is raised.
+    async def write(self, *, within_s: float | None = QUICK_S) -> AsyncIterator[AsyncConnection]:
+        """One transaction: committed at the end, rolled back when anything is raised, or when it takes longer than `within_s`.
 
         Raises:
             UnavailableError: Postgres is away, silent or overloaded.
         """
-        async with _translated(), self.engine.begin() as connection:
+        async with _translated(), asyncio.timeout(within_s), self.engine.begin() as connection:
             yield connection
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
-        """One read-only look; never leaves anything behind.
+    async def read(self, *, within_s: float | None = None) -> AsyncIterator[AsyncConnection]:
+        """One read-only look; never leaves anything behind. None: as long as it takes, as an export does.
 
         Raises:
             UnavailableError: Postgres is away, silent or overloaded.
         """
-        async with _translated(), self.engine.connect() as connection:
+        async with _translated(), asyncio.timeout(within_s), self.engine.connect() as connection:
             await connection.execution_options(postgresql_readonly=True)
             yield connection
 
@@ -140,6 +146,13 @@ class Database:
 
 AWAY = ("08", "57P", "53")
 """Classes of SQLSTATE: no connection, shutting down or starting up, out of connections or memory or disk."""
+
+
+def _distrust(context: ExceptionContext) -> None:
+    """Let no connection of before be used again when a statement was given up without an answer."""
+    if isinstance(context.original_exception, (TimeoutError, asyncio.CancelledError)):
+        context.is_disconnect = True
+        context.invalidate_pool_on_disconnect = True
 
 
 def raw_dsn(dsn: str) -> str:

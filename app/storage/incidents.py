@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage import tables
-from app.storage.database import Database
+from app.storage.database import QUICK_S, Database
 from app.storage.documents import from_document, to_document
 from app.storage.outbox import add
 from app.verdict.model import Advance, Incident, IncidentState, Severity, Trail, Verdict
@@ -83,7 +83,7 @@ class Incidents:
             .where(i.c.state == IncidentState.OPEN)
             .order_by(i.c.opened_at, i.c.id)
         )
-        async with self.database.read() as connection:
+        async with self.database.read(within_s=QUICK_S) as connection:
             rows = (await connection.execute(query)).all()
         return tuple((incident_of(row), None if row.present is None else from_document(row.present, Verdict)) for row in rows)
 

@@ -15,6 +15,8 @@ from app.errors import UnavailableError
 from app.storage.database import Database
 
 LOCK = 0x62616E646D6967  # "bandmig"
+LONGEST_S = 3600.0
+"""A migration may have to rewrite what is large."""
 
 
 def _config() -> Config:
@@ -47,8 +49,12 @@ async def upgrade(database: Database) -> str:
         UsageError: Postgres is too old.
     """
     await database.check()
-    async with database.write() as connection:
-        return await connection.run_sync(_upgrade)
+    patient = Database(dsn=database.dsn, pool=1, statement_s=LONGEST_S)
+    try:
+        async with patient.write(within_s=LONGEST_S) as connection:
+            return await connection.run_sync(_upgrade)
+    finally:
+        await patient.close()
 
 
 async def revisions(database: Database) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage import tables
-from app.storage.database import Database
+from app.storage.database import QUICK_S, Database
 from app.storage.merging import Join, merge
 from app.verdict.model import IncidentState
 from app.verdict.outbox import Announcement, Attempt, DeliveryState, Leased
@@ -87,7 +87,7 @@ class Outbox:
             .ext(distinct_on(o.c.incident_id))
             .order_by(o.c.incident_id, o.c.seq.desc())
         )
-        async with self.database.read() as connection:
+        async with self.database.read(within_s=QUICK_S) as connection:
             return list((await connection.execute(query)).scalars())
 
     async def lease(
@@ -178,13 +178,13 @@ class Outbox:
 
     async def disabled(self) -> frozenset[str]:
         """Names of channels that must not be used."""
-        async with self.database.read() as connection:
+        async with self.database.read(within_s=QUICK_S) as connection:
             return frozenset((await connection.execute(select(tables.disabled_channels.c.name))).scalars())
 
     async def oldest_pending(self) -> tuple[datetime | None, int]:
         """When the oldest pending announcement was made, and how many are dead."""
         o = tables.outbox
-        async with self.database.read() as connection:
+        async with self.database.read(within_s=QUICK_S) as connection:
             oldest = (
                 await connection.execute(select(func.min(o.c.created_at)).where(o.c.state == DeliveryState.PENDING))
             ).scalar()
@@ -193,7 +193,7 @@ class Outbox:
 
     async def channel_troubles(self, *, now: datetime) -> Mapping[str, str]:
         """Channel -> what is the matter with it (`channel_troubles` below)."""
-        async with self.database.read() as connection:
+        async with self.database.read(within_s=QUICK_S) as connection:
             return await channel_troubles(connection, now=now)
 
     async def _finish(self, announcement_id: str, attempt: Attempt, state: DeliveryState) -> None:

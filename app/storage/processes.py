@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.storage import tables
-from app.storage.database import Database
+from app.storage.database import QUICK_S, Database
 
 FRESH = timedelta(seconds=30)
 """A process that has not been heard of for this long counts as gone."""
@@ -48,7 +48,7 @@ class Processes:
     async def alive(self, *, now: datetime) -> tuple[Beat, ...]:
         """The processes heard of lately."""
         p = tables.processes
-        async with self.database.read() as connection:
+        async with self.database.read(within_s=QUICK_S) as connection:
             rows = (await connection.execute(select(p).where(p.c.beat_at > now - FRESH).order_by(p.c.instance))).all()
         return tuple(
             Beat(

@@ -74,7 +74,7 @@ async def roll_up(database: Database, *, retention: Retention, now: datetime) ->
     done = 0
     oldest = floor_to(now - timedelta(seconds=retention.runs_s), 86400)
     while True:
-        async with database.write() as connection:
+        async with database.write(within_s=None) as connection:
             if not (await connection.execute(text("SELECT pg_try_advisory_xact_lock(:key)"), {"key": LOCK})).scalar_one():
                 return done
             steps, more = await _round(connection, oldest=oldest, until=floor_to(now - LAG, FINE_S))

@@ -11,7 +11,7 @@ from sqlalchemy import and_, false, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.storage import tables
-from app.storage.database import Database
+from app.storage.database import QUICK_S, Database
 from app.storage.rollups import roll_back
 from app.storage.ticks import count_missed
 from app.targets.grid import Walk
@@ -36,7 +36,7 @@ class ScheduleMark:
     async def load(self) -> Walk | None:
         """The last one saved; None before the first."""
         m = tables.schedule_mark
-        async with self.database.read() as connection:
+        async with self.database.read(within_s=QUICK_S) as connection:
             row = (await connection.execute(select(m.c.at, m.c["keys"].label("known"), m.c.high, m.c.turn))).first()
         return None if row is None else Walk(at=row.at, keys=frozenset(row.known), high=row.high, turn=row.turn)
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from app.storage import tables
-from app.storage.database import Database
+from app.storage.database import QUICK_S, Database
 from app.targets.model import Match, Silence
 
 
@@ -21,7 +21,7 @@ class Made:
 
     async def all(self) -> tuple[Mapping[str, Any], Mapping[str, Any], frozenset[str]]:
         """Target documents, channel documents, and names of paused targets, read at one instant."""
-        async with self.database.read() as connection:
+        async with self.database.read(within_s=QUICK_S) as connection:
             targets = await connection.execute(select(tables.api_targets.c.name, tables.api_targets.c.document))
             channels = await connection.execute(select(tables.api_channels.c.name, tables.api_channels.c.document))
             paused = await connection.execute(select(tables.paused_targets.c.name))
@@ -34,7 +34,7 @@ class Made:
     async def silences(self) -> tuple[Silence, ...]:
         """Silences that have not ended."""
         s = tables.silences
-        async with self.database.read() as connection:
+        async with self.database.read(within_s=QUICK_S) as connection:
             rows = (await connection.execute(select(s).where(s.c.ends_at > func.now()).order_by(s.c.id))).all()
         known = {field.name for field in fields(Match)}
         return tuple(

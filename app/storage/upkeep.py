@@ -41,7 +41,7 @@ async def upkeep(database: Database, *, retention: Retention, now: datetime) -> 
     days_ahead = await create_ahead(database, now=now)
     await roll_up(database, retention=retention, now=now)
     dropped = await drop_before(database, now - timedelta(seconds=retention.runs_s))
-    async with database.write() as connection:
+    async with database.write(within_s=None) as connection:
         await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
         await settle_lost(connection, now=now)
         await fold_counts(connection)

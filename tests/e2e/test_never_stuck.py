@@ -209,11 +209,11 @@ def test_postgres_away_at_the_start_and_in_the_middle_stops_nothing_for_good(
     service = home.start(BANDWATCH_DATABASE_URL=server.url)
     try:
         eventually(lambda: home.asked("/livez")[0] == 200)
-        status, took_s = home.asked("/readyz")
-        assert status == 503
-        assert took_s < 3.0  # a second, on a machine that has nothing else to do
+        answers = [home.asked("/readyz") for _ in range(3)]
+        assert {status for status, _ in answers} == {503}
+        assert min(took_s for _, took_s in answers) < 1.0
         asyncio.run(server.start())
-        assert eventually(lambda: home.asked("/readyz")[0] == 200) < 30.0
+        assert eventually(lambda: home.asked("/readyz")[0] == 200) < 15.0
         eventually(lambda: fetch(server.url, "SELECT count(*) FROM runs") > 0)
 
         provider.takes_s = 5.0
@@ -227,7 +227,7 @@ def test_postgres_away_at_the_start_and_in_the_middle_stops_nothing_for_good(
         provider.takes_s = 0.5
         asyncio.run(server.start())
         before = fetch(server.url, "SELECT count(*) FROM runs")
-        assert eventually(lambda: home.asked("/readyz")[0] == 200) < 30.0
+        assert eventually(lambda: home.asked("/readyz")[0] == 200) < 15.0
         eventually(lambda: not any((home.folder / "spool").glob("*.json")))
         eventually(lambda: fetch(server.url, "SELECT count(*) FROM runs") >= before + spooled + 2)
     finally:

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ from tests.support.postgres import Cluster
 
 pytestmark = pytest.mark.timeout(300)
 RECOVERED_S = 15.0
+"""From the end of an outage to a run that began after it."""
 ANSWERED_S = 1.0
-NOISE_S = 40.0
-"""What a busy machine may add to each."""
+START_S = 60.0
+"""For starting, on a busy machine."""
 
 
 @dataclass
@@ -105,28 +107,46 @@ def place(postgres: Cluster, tmp_path: Path) -> tuple[Path, str]:
     return folder, f"{dsn.split('host=')[1]}/.s.PGSQL.5432"
 
 
+def quickest(service: Running, path: str, *, asked: int = 3) -> tuple[int, float]:
+    """The status, the same each time, and the shortest time to it: the rest is what else the machine has to do."""
+    answers = [service.get(path) for _ in range(asked)]
+    (status,) = {status for status, _, _ in answers}
+    return status, min(seconds for _, _, seconds in answers)
+
+
 def test_it_lives_without_a_database_and_begins_when_there_is_one_and_goes_on_after_each_outage(
     place: tuple[Path, str],
 ) -> None:
     folder, server = place
     with echoing() as echoes, line_to(server, way=Way.CLOSED) as line, serving(folder, echoes, line) as service:
-        eventually(lambda: service.get("/livez")[0] == 200, within_s=2 + NOISE_S, what="alive without a database")
+        eventually(lambda: service.get("/livez")[0] == 200, within_s=START_S, what="alive without a database")
         assert service.get("/readyz")[0] == 503
         line.set(Way.OPEN)
-        eventually(lambda: service.get("/readyz")[0] == 200, within_s=RECOVERED_S + NOISE_S, what="ready once there is one")
-        eventually(lambda: len(service.runs("p/m")) >= 2, within_s=30 + NOISE_S, what="it probes")
-        for way in (Way.CLOSED, Way.SILENT):
+        eventually(lambda: service.get("/readyz")[0] == 200, within_s=RECOVERED_S, what="ready once there is one")
+        eventually(lambda: len(service.runs("p/m")) >= 2, within_s=START_S, what="it probes")
+        for way in (Way.CLOSED, Way.SILENT, Way.FORGOTTEN):
             line.set(way)
-            status, _, seconds = service.get("/readyz")
-            assert (status, seconds < ANSWERED_S + NOISE_S) == (503, True)
-            assert service.get("/livez")[0] == 200
+            status, seconds = quickest(service, "/readyz")
+            assert (status, seconds < ANSWERED_S) == (503, True), f"{status} after {seconds} s, {way}"
+            status, seconds = quickest(service, "/livez")
+            assert (status, seconds < ANSWERED_S) == (200, True), f"{status} after {seconds} s, {way}"
             time.sleep(6)
+            began, calls = datetime.now(UTC), len(echoes.at("/fine"))
             line.set(Way.OPEN)
-            before = len(echoes.at("/fine"))
-            eventually(lambda: service.get("/readyz")[0] == 200, within_s=RECOVERED_S + NOISE_S, what=f"ready after {way}")
-            known = len(service.runs("p/m"))
-            within = RECOVERED_S + NOISE_S
-            eventually(lambda known=known: len(service.runs("p/m")) > known, within_s=within, what=f"runs after {way}")
-            assert len(echoes.at("/fine")) > before
+            eventually(lambda: service.get("/readyz")[0] == 200, within_s=RECOVERED_S, what=f"ready after {way}")
+            took_s = first_run_after(service, began)
+            assert took_s < RECOVERED_S, f"the first run ended {took_s} s after {way}"
+            assert len(echoes.at("/fine")) > calls
         assert service.process.poll() is None
         assert {run["outcome"] for run in service.runs("p/m")} == {"ok"}
+
+
+def first_run_after(service: Running, began: datetime) -> float:
+    """Seconds to the end of the first run that was due after that; asked of what is stored, so that a slow page is not counted."""
+
+    def ends() -> list[datetime]:
+        runs = service.runs("p/m")
+        return [datetime.fromisoformat(run["finished_at"]) for run in runs if datetime.fromisoformat(run["due_at"]) > began]
+
+    eventually(ends, within_s=START_S, what="it probes again")
+    return (min(ends()) - began).total_seconds()

@@ -19,6 +19,8 @@ class Way(Enum):
     """Connections stay, and are made, and nothing passes."""
     CLOSED = auto()
     """Connections end, and new ones are ended at once."""
+    FORGOTTEN = auto()
+    """As silent; and when it is over, connections of before it are silent for ever, as with a firewall that lost its table."""
 
 
 @dataclass
@@ -28,6 +30,7 @@ class Line:
     socket: str
     port: int = 0
     way: Way = Way.OPEN
+    _age: int = 0
     _ends: list[asyncio.StreamWriter] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
 
@@ -35,6 +38,7 @@ class Line:
         self._loop.call_soon_threadsafe(self._set, way)
 
     def _set(self, way: Way) -> None:
+        self._age += self.way is Way.FORGOTTEN
         self.way = way
         if way is Way.CLOSED:
             for end in self._ends:
@@ -42,9 +46,10 @@ class Line:
             self._ends.clear()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        age = self._age
         with contextlib.suppress(OSError), contextlib.closing(writer):
             while data := await reader.read(65536):
-                while self.way is Way.SILENT:
+                while self.way in {Way.SILENT, Way.FORGOTTEN} or age < self._age:
                     await asyncio.sleep(0.05)
                 writer.write(data)
                 await writer.drain()

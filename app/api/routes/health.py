@@ -20,7 +20,7 @@ from app.metrics.exposition import render
 
 router = APIRouter(tags=["health"])
 STUCK_S = 60.0
-"""The elected scheduler saves its walk every ten seconds at least; another one takes over when it has not for 25."""
+"""The elected scheduler saves its walk every four seconds at least; another one takes over when it has not for twelve."""
 
 
 class AliveOut(BaseModel):

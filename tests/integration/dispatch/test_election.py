@@ -79,3 +79,29 @@ def test_a_session_that_the_server_ended_is_noticed_and_made_anew(dsn: str) -> N
         await other.close()
 
     on(dsn, scenario)
+
+
+def test_one_that_comes_back_ends_the_session_that_the_network_took_from_it(dsn: str) -> None:
+    """The server still holds the lock for it: nobody would be elected until that session counts as silent."""
+
+    async def scenario(connect: Callable[[], Awaitable[asyncpg.Connection]]) -> None:
+        held: list[asyncpg.Connection] = []
+
+        async def kept() -> asyncpg.Connection:
+            held.append(await connect())
+            return held[-1]
+
+        election, admin = Election(connect=kept), await connect()
+        await admin.execute("INSERT INTO schedule_mark (at, keys, saved_at) VALUES (now(), '{}', now())")
+        assert await election.elected()
+        election._connection, election._held = None, False  # lost, and the server does not know
+        async with asyncio.timeout(10):
+            while not await election.elected():
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
+        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
+            await held[0].execute("SELECT 1")
+        await election.resign()
+        await admin.close()
+
+    on(dsn, scenario)
