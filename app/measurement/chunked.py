@@ -63,6 +63,6 @@ def unchunk(raw: bytes) -> Unchunked:
 
 def _size(line: bytes) -> int | None:
     digits = line.split(b";", 1)[0].strip()
-    if not digits or len(digits) > MOST_DIGITS or not all(c in b"0123456789abcdefABCDEF" for c in digits):
+    if not digits or len(digits) > MOST_DIGITS or digits.strip(b"0123456789abcdefABCDEF"):
         return None
     return int(digits, 16)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 Json = Mapping[str, Any]
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
+_REASONING_KEYS = frozenset({*_REASONING_FIELDS, "reasoning_details"})
 
 
-@dataclass(slots=True)
-class Part:
+class Part(msgspec.Struct, gc=False):
     """What one choice of one chunk carries."""
 
     choice: int
@@ -34,13 +35,12 @@ class Part:
         return len(self.content) + len(self.reasoning) + self.tool_chars + len(self.refusal)
 
 
-@dataclass(slots=True)
-class Chunk:
+class Chunk(msgspec.Struct):
     """One chunk: its choices, and what stands beside them."""
 
-    parts: list[Part] = field(default_factory=list)
-    usages: list[Json] = field(default_factory=list)
-    timings: dict[str, float] = field(default_factory=dict)
+    parts: list[Part] = []
+    usages: list[Json] = []
+    timings: dict[str, float] = {}
     error: object = None
     model: str | None = None
     served_by: str | None = None
@@ -95,13 +95,13 @@ def _delta(delta: Json, choice: int) -> Part:
         part.content = content
     elif isinstance(content, list):
         part.content, listed = _content_parts(content)
-    part.reasoning = listed or next(_reasoning(delta), "")
-    calls = delta.get("tool_calls") or delta.get("function_call")
-    if calls:
+    if listed or not _REASONING_KEYS.isdisjoint(delta):
+        part.reasoning = listed or next(_reasoning(delta), "")
+    if calls := delta.get("tool_calls") or delta.get("function_call"):
         part.tool = True
         part.tool_chars = sum(map(len, _arguments(calls)))
-    refusal = delta.get("refusal")
-    part.refusal = refusal if isinstance(refusal, str) else ""
+    if isinstance(refusal := delta.get("refusal"), str):
+        part.refusal = refusal
     return part
 
 
@@ -154,7 +154,7 @@ def _arguments(calls: object) -> Iterator[str]:
 
 def _usages(data: Json, chunk: Chunk) -> None:
     groq = data.get("x_groq")
-    for holder in (data, groq if isinstance(groq, dict) else {}):
+    for holder in (data, groq) if isinstance(groq, dict) else (data,):
         usage = holder.get("usage")
         if isinstance(usage, dict) and usage:
             chunk.usages.append(usage)
@@ -202,11 +202,14 @@ _SECONDS = {
 
 
 _HOLDERS = ("time_info", "timings", "sla_metrics", "metrics", "perf_metrics")
+_TIMED = frozenset({*_SECONDS, *_HOLDERS})
 
 
 def _timings(data: Json, into: dict[str, float]) -> None:
+    if _TIMED.isdisjoint(data):
+        return
     for holder in (data, *(data.get(name) for name in _HOLDERS)):
-        if isinstance(holder, Mapping):
+        if isinstance(holder, dict):
             for name in _SECONDS.keys() & holder.keys():
                 ours, factor = _SECONDS[name]
                 value = holder[name]

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import msgspec
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, gc=False):
     """A dispatched event: `data` lines joined by a line feed; `end` is the offset just past the byte that ended the
     blank line: after a CR the event is complete, whether an LF follows or not.
     """
@@ -48,28 +49,61 @@ def _lines(body: bytes) -> Iterator[tuple[bytes, int]]:
 
 def frame(body: bytes) -> Framed:
     """Read a whole body as an event stream; never fails, whatever the bytes are."""
-    events: list[Event] = []
-    errors: list[bytes] = []
-    data: list[bytes] = []
-    name = b""
-    comments = 0
-    for line, end in _lines(body):
+    reader = _Blocks()
+    if b"\r" in body:
+        for line, end in _lines(body):
+            reader.line(line, end)
+    else:
+        reader.blocks(body)
+    return Framed(
+        events=tuple(reader.events), tail=b"\n".join(reader.data), comments=reader.comments, errors=tuple(reader.errors)
+    )
+
+
+@dataclass(slots=True)
+class _Blocks:
+    """Events as their lines come."""
+
+    events: list[Event] = field(default_factory=list)
+    errors: list[bytes] = field(default_factory=list)
+    comments: int = 0
+    data: list[bytes] = field(default_factory=list)
+    name: bytes = b""
+
+    def blocks(self, body: bytes) -> None:
+        """A body whose lines end with LF only. Nearly every block is one `data` line, which needs no look at its lines."""
+        events = self.events
+        end = len(_BOM) if body.startswith(_BOM) else 0
+        *whole, rest = body[end:].split(b"\n\n")
+        for block in whole:
+            end += len(block) + 2
+            if block.startswith(b"data: ") and b"\n" not in block:
+                events.append(Event(block[6:], "message", end))
+                continue
+            for line in block.split(b"\n"):
+                self.line(line, end)
+            self.line(b"", end)
+        for line in rest.removesuffix(b"\n").split(b"\n"):
+            self.line(line, len(body))
+
+    def line(self, line: bytes, end: int) -> None:
+        """One line without its end; `end` counts where it is the blank line that ends an event."""
         if not line:
-            if data:
-                events.append(Event(data=b"\n".join(data), name=name.decode("utf-8", "replace") or "message", end=end))
-            data, name = [], b""
-            continue
-        field, _, value = line.partition(b":")
+            if self.data:
+                name = self.name.decode("utf-8", "replace") or "message"
+                self.events.append(Event(b"\n".join(self.data), name, end))
+            self.data, self.name = [], b""
+            return
+        key, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        match field:
+        match key:
             case b"":
-                comments += 1
+                self.comments += 1
             case b"data":
-                data.append(value)
+                self.data.append(value)
             case b"event":
-                name = value
+                self.name = value
             case b"error":
-                errors.append(value)
+                self.errors.append(value)
             case _:
                 pass
-    return Framed(events=tuple(events), tail=b"\n".join(data), comments=comments, errors=tuple(errors))

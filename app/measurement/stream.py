@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,11 +15,11 @@ from app.measurement.text import Visible
 
 EVENT_LIMIT = 1 << 20
 DONE = b"[DONE]"
+_MAYBE_DONE = (b"[", b" ", b"\t", b"\n", b"\r", b"\v", b"\f")
 _decode = msgspec.json.Decoder().decode
 
 
-@dataclass(slots=True)
-class Output:
+class Output(msgspec.Struct, gc=False):
     """An event that carries output: its index, the offset just past it, its characters, and usage so far if sent with it."""
 
     index: int
@@ -87,7 +87,7 @@ def _error_field(value: bytes) -> object:
     return found.get("error") or found if isinstance(found, dict) else {"message": str(found)}
 
 
-def decode_event(data: bytes) -> Iterator[Mapping[str, Any]]:
+def decode_event(data: bytes) -> Sequence[Mapping[str, Any]]:
     """The JSON objects of an event's data: one; or several glued together; or the error among cut lines.
 
     Raises:
@@ -96,13 +96,11 @@ def decode_event(data: bytes) -> Iterator[Mapping[str, Any]]:
     try:
         found = _decode(data)
     except (msgspec.DecodeError, RecursionError):
-        yield from _salvage(data.decode("utf-8", "replace"))
-        return
-    if isinstance(found, dict):
-        yield found
+        return _salvage(data.decode("utf-8", "replace"))
+    return (found,) if isinstance(found, dict) else ()
 
 
-def _salvage(text: str) -> Iterator[Mapping[str, Any]]:
+def _salvage(text: str) -> Sequence[Mapping[str, Any]]:
     decoder = json.JSONDecoder()
     found: list[Mapping[str, Any]] = []
     position = 0
@@ -116,7 +114,7 @@ def _salvage(text: str) -> Iterator[Mapping[str, Any]]:
         found = [each for line in text.split("\n") for each in _lone_error(line)]
         if not found:
             raise ValueError("an event that is not JSON") from None
-    yield from found
+    return found
 
 
 def _lone_error(line: str) -> Iterator[Mapping[str, Any]]:
@@ -143,7 +141,7 @@ class _Reader:
                 continue
             if len(event.data) > EVENT_LIMIT:
                 s.oversize = True
-            elif event.data.strip() == DONE:
+            elif event.data.startswith(_MAYBE_DONE) and event.data.strip() == DONE:
                 s.done_seen = True
                 s.ends["done"] = event.end
             else:
@@ -203,14 +201,17 @@ class _Reader:
         s = self.stream
         s.model = chunk.model or s.model
         s.served_by = chunk.served_by or s.served_by
-        s.timings.update(chunk.timings)
+        if chunk.timings:
+            s.timings.update(chunk.timings)
+        output = False
         for part in chunk.parts:
             self._part(part, index, end)
+            output = output or part.output
         if chunk.usages:
             s.usages += chunk.usages
             s.ends.setdefault("usage", end)
-        if any(part.output for part in chunk.parts):
-            self._output(index, end, sum(part.chars for part in chunk.parts), _completion(chunk))
+        if output:
+            self._output(index, end, sum([part.chars for part in chunk.parts]), _completion(chunk))
         if chunk.error:
             self._error(chunk.error)
         if chunk.done:
@@ -219,14 +220,14 @@ class _Reader:
 
     def _part(self, part: Part, index: int, end: int) -> None:
         s = self.stream
-        for name, there in (
-            ("content", part.content),
-            ("reasoning", part.reasoning),
-            ("tool", part.tool),
-            ("refusal", part.refusal),
-        ):
-            if there:
-                s.first.setdefault(name, index)
+        if part.content:
+            s.first.setdefault("content", index)
+        if part.reasoning:
+            s.first.setdefault("reasoning", index)
+        if part.tool:
+            s.first.setdefault("tool", index)
+        if part.refusal:
+            s.first.setdefault("refusal", index)
         if part.finish is not None:
             s.ends.setdefault("finish", end)
         if part.choice != 0:

@@ -22,6 +22,8 @@ STEP_NS = 2_000_000
 TIGHT_NS = 50_000
 """How far apart the two readings around a wall-clock reading may be; a pair takes 0.1 us on an idle core."""
 TRIES = 5
+ROUNDING_NS = 1_000
+"""By how much a stamp may seem to come from the future, for the instants between two readings."""
 _TIMESPEC = struct.Struct("qq")
 
 
@@ -38,23 +40,26 @@ class KernelClock:
         """(monotonic ns, by the kernel?) of a read that was just made."""
         if not ancillary:
             return self._monotonic(), False
-        now, wall, tight = self._pair()
-        if not tight:
-            if self._offset is None:
-                return now, False
-            wall = now + self._offset
-        offset = wall - now
-        stepped = self._offset is not None and abs(offset - self._offset) > STEP_NS
-        self._offset = offset
+        before, wall, now = self._monotonic(), self._wall(), self._monotonic()
+        known = self._offset
+        if now - before > TIGHT_NS:
+            now, wall, tight = self._again()
+            if not tight:
+                if known is None:
+                    return now, False
+                wall = now + known
+        self._offset = offset = wall - now
         seconds, nanoseconds = _TIMESPEC.unpack_from(ancillary[0][2])
         age = wall - (seconds * 1_000_000_000 + nanoseconds)
-        if stepped or not -1_000 <= age <= MAX_AGE_NS:
-            return now, False
-        return now - max(0, age), True
+        if known is not None and not -STEP_NS <= offset - known <= STEP_NS:
+            return now, False  # the wall clock was set
+        if age <= 0:
+            return now, age >= -ROUNDING_NS
+        return (now - age, True) if age <= MAX_AGE_NS else (now, False)
 
-    def _pair(self) -> tuple[int, int, bool]:
+    def _again(self) -> tuple[int, int, bool]:
         """(monotonic, wall, tight?) read together; looser than `TIGHT_NS` only if the machine never lets us."""
-        for _ in range(TRIES):
+        for _ in range(TRIES - 1):
             before, wall, after = self._monotonic(), self._wall(), self._monotonic()
             if after - before <= TIGHT_NS:
                 return after, wall, True

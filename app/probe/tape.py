@@ -48,10 +48,8 @@ class BodyEnd:
                 self._held = data[position:]
                 self.ended = len(self._held) > 64
                 return self.ended
-            digits = data[position:line].split(b";", 1)[0].strip()
-            try:
-                size = int(digits, 16)
-            except ValueError:
+            size = _chunk_size(data[position:line])
+            if size is None:
                 self.ended = True
                 return True
             if size <= 0:
@@ -62,6 +60,14 @@ class BodyEnd:
             if position >= len(data):
                 self._missing = position - len(data)
                 return False
+
+
+def _chunk_size(line: bytes) -> int | None:
+    try:
+        return int(line, 16)
+    except ValueError:
+        digits, extended, _ = line.partition(b";")
+        return _chunk_size(digits) if extended else None
 
 
 @dataclass(slots=True)

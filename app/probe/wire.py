@@ -65,7 +65,10 @@ class WireStream(httpcore2.AsyncNetworkStream):
         if not data:
             self._end(None)
         elif self._tls is None:
-            self._took(stamp, data, by_kernel)
+            self.tape.take(stamp, data, kernel=by_kernel)
+            self._pending.append(data)
+            if self._waiter is not None:
+                self._wake()
         else:
             self._decrypt(stamp, data, by_kernel)
 
@@ -84,6 +87,8 @@ class WireStream(httpcore2.AsyncNetworkStream):
                     closed = True
                     break
                 plain.append(piece)
+                if not self._incoming.pending and not self._tls.pending():  # type: ignore[union-attr]
+                    break  # nothing is left, not even a part of a record: asking again costs an exception
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLZeroReturnError:
@@ -91,14 +96,12 @@ class WireStream(httpcore2.AsyncNetworkStream):
         except ssl.SSLError as error:
             ended = error
         if plain:
-            self._took(stamp, plain[0] if len(plain) == 1 else b"".join(plain), by_kernel)
+            text = plain[0] if len(plain) == 1 else b"".join(plain)
+            self.tape.take(stamp, text, kernel=by_kernel)
+            self._pending.append(text)
+            self._wake()
         if closed or ended is not None:
             self._end(ended)
-
-    def _took(self, stamp: int, data: bytes, by_kernel: bool) -> None:  # noqa: FBT001 - the hot path
-        self.tape.take(stamp, data, kernel=by_kernel)
-        self._pending.append(data)
-        self._wake()
 
     def _end(self, error: BaseException | None) -> None:
         self._stop_reading()

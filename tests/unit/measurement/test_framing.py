@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from app.measurement.framing import frame
 
@@ -33,3 +35,28 @@ def test_a_line_separator_inside_text_is_text_and_an_error_field_is_kept() -> No
     framed = frame("data: a\u2028b\n\nerror: {}\n\n".encode())
     assert framed.events[0].data.decode() == "a\u2028b"
     assert framed.errors == (b"{}",)
+
+
+PIECES = [
+    b"data: a",
+    b"data:b",
+    b"data",
+    b"event: x",
+    b": note",
+    b"error: e",
+    b"id: 1",
+    b"\n",
+    b"\n\n",
+    b"\n\n\n",
+    b"",
+    b"data: [DONE]",
+]
+
+
+@given(lead=st.sampled_from([b"", b"\xef\xbb\xbf"]), pieces=st.lists(st.sampled_from(PIECES), max_size=24))
+@example(lead=b"\xef\xbb\xbf", pieces=[b"\n\n", b"data: a"])
+@example(lead=b"", pieces=[b"data: a", b"\n\n\n", b"data:b", b"\n"])
+def test_the_quick_way_through_a_body_reads_it_as_going_line_by_line_does(lead: bytes, pieces: list[bytes]) -> None:
+    body = lead + b"".join(pieces)
+    quick, slow = frame(body), frame(body.replace(b"\n", b"\r"))  # a CR makes it go line by line, at the same offsets
+    assert quick == slow
