@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_DIGITS = 16
@@ -23,14 +23,18 @@ class Unchunked:
     ended: bool
     broken: bool
 
-    def available(self, raw: int) -> int:
-        """How many body bytes were there once the first `raw` raw bytes were."""
-        piece = bisect_left(self.raw_ends, raw)
-        if piece == len(self.raw_ends):
-            return len(self.body)
-        start = self.body_ends[piece - 1] if piece else 0
-        missing = self.raw_ends[piece] - raw
-        return max(start, self.body_ends[piece] - missing)
+    def available(self, raw: Iterable[int]) -> array[int]:
+        """How many body bytes were there once the first n raw bytes were, for each n of `raw`, which only grows."""
+        raw_ends, body_ends = self.raw_ends, self.body_ends
+        found = array("q")
+        piece, start, pieces = 0, 0, len(raw_ends)
+        for size in raw:
+            while piece < pieces and raw_ends[piece] <= size:
+                start = body_ends[piece]
+                piece += 1
+            part = body_ends[piece] - raw_ends[piece] + size if piece < pieces else start
+            found.append(max(part, start))
+        return found
 
 
 def unchunk(raw: bytes) -> Unchunked:

@@ -49,10 +49,11 @@ def reads_of(tape: Tape, outputs: list[Output], tokens: int | None) -> Reads:
     if not outputs or not len(tape.stamps):
         return Reads()
     shares = _shares(outputs, tokens or len(outputs))
-    index_of = [min(bisect_left(tape.ends, each.end), len(tape.stamps) - 1) for each in outputs]
     stamps, events, weights = array("q"), array("q"), array("d")
-    last = -1
-    for index, share in zip(index_of, shares, strict=True):
+    ends, final, last, index = tape.ends, len(tape.stamps) - 1, -1, 0
+    for output, share in zip(outputs, shares, strict=True):
+        while index < final and ends[index] < output.end:
+            index += 1
         if index != last:
             stamps.append(tape.stamps[index])
             events.append(0)

@@ -6,9 +6,11 @@ import asyncio
 import time
 import zlib
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 import httpx2
@@ -166,17 +168,17 @@ def tape_of(wire: WireTape, *, offset: int | None, headers: tuple[tuple[str, str
         return Tape()
     raw = wire.raw()
     chunked = any(name == "transfer-encoding" and "chunked" in value.lower() for name, value in headers)
-    plain = unchunk(raw[offset:]) if chunked else None
-    stamps, ends = array("q"), array("q")
-    total = 0
-    for stamp, data in zip(wire.stamps, wire.reads, strict=True):
-        total += len(data)
-        if total <= offset:
-            continue
-        inside = total - offset
-        stamps.append(stamp)
-        ends.append(inside if plain is None else plain.available(inside))
-    body = raw[offset:] if plain is None else plain.body
+    totals = array("q", accumulate(map(len, wire.reads)))
+    head = bisect_right(totals, offset)
+    """Reads that brought nothing of the body."""
+    stamps = wire.stamps[head:]
+    inside = [total - offset for total in totals[head:]]
+    body = raw[offset:]
+    if chunked:
+        plain = unchunk(body)
+        body, ends = plain.body, plain.available(inside)
+    else:
+        ends = array("q", inside)
     coding = next((value.lower() for name, value in headers if name == "content-encoding"), "identity")
     if coding in {"gzip", "deflate"}:
         body, ends = _inflate(body, ends, coding)

@@ -73,21 +73,22 @@ class WireStream(httpcore2.AsyncNetworkStream):
             self._decrypt(stamp, data, by_kernel)
 
     def _decrypt(self, stamp: int, data: bytes, by_kernel: bool) -> None:  # noqa: FBT001 - the hot path
-        self._incoming.write(data)
+        incoming, tls = self._incoming, self._tls
+        incoming.write(data)
         if not self._ready:
             self._wake()
             return
-        plain: list[bytes] = []
+        text = b""
         ended: BaseException | None = None
         closed = False
         try:
             while True:
-                piece = self._tls.read(READ_BYTES)  # type: ignore[union-attr]
+                piece = tls.read(READ_BYTES)  # type: ignore[union-attr]
                 if not piece:
                     closed = True
                     break
-                plain.append(piece)
-                if not self._incoming.pending and not self._tls.pending():  # type: ignore[union-attr]
+                text = text + piece if text else piece
+                if not incoming.pending and not tls.pending():  # type: ignore[union-attr]
                     break  # nothing is left, not even a part of a record: asking again costs an exception
         except ssl.SSLWantReadError:
             pass
@@ -95,11 +96,11 @@ class WireStream(httpcore2.AsyncNetworkStream):
             closed = True
         except ssl.SSLError as error:
             ended = error
-        if plain:
-            text = plain[0] if len(plain) == 1 else b"".join(plain)
+        if text:
             self.tape.take(stamp, text, kernel=by_kernel)
             self._pending.append(text)
-            self._wake()
+            if self._waiter is not None:
+                self._wake()
         if closed or ended is not None:
             self._end(ended)
 

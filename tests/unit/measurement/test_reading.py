@@ -182,7 +182,7 @@ def test_cached_tokens_are_found_under_three_names() -> None:
 def test_chunked_coding_is_undone_wherever_it_ends(raw: bytes, body: bytes, *, ended: bool, broken: bool) -> None:
     found = unchunk(raw)
     assert (found.body, found.ended, found.broken) == (body, ended, broken)
-    counts = [found.available(n) for n in range(len(raw) + 1)]
+    counts = list(found.available(range(len(raw) + 1)))
     assert counts == sorted(counts)
     assert counts[-1] == len(body)
 
