@@ -13,7 +13,7 @@ from sqlalchemy import text
 from app.storage.database import Database
 from app.storage.ticks import tick_counts
 from app.targets.grid import Grid
-from tests.crash.journal import Claimed
+from tests.crash.journal import CALL, CLAIM, Journal, Repeats
 from tests.crash.surroundings import Message
 
 _TICKS = """
@@ -34,13 +34,13 @@ SELECT (SELECT count(*) FROM runs) AS all_runs,
   (SELECT count(*) FROM outbox WHERE state = 'pending' AND next_at < now() - interval '15 s') AS overdue,
   (SELECT count(*) FROM outbox WHERE state = 'dead') AS dead,
   (SELECT count(*) FROM outbox WHERE lease_owner IS NOT NULL) AS leases,
-  (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()) AS connections,
+  (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()) AS connections,
   (SELECT count(*) FROM runs WHERE finished_at < started_at) AS negative,
   (SELECT at FROM schedule_mark) AS walked
 """
 _CHANGES = """
 SELECT e.incident_id AS incident, e.kind AS kind, count(*) AS n FROM incident_events e
-WHERE e.kind IN ('opened', 'resolved') GROUP BY 1, 2
+WHERE e.kind IN ('opened', 'updated', 'resolved') GROUP BY 1, 2
 """
 _ANNOUNCED = "SELECT seq, id, incident_id AS incident, type, state FROM outbox ORDER BY seq"
 _PER_TARGET = """
@@ -69,7 +69,7 @@ async def settle(
     every_s: float,
     calls: Mapping[str, int],
     messages: Sequence[Message],
-    repeats: tuple[Sequence[tuple[Claimed, Claimed]], Sequence[tuple[Claimed, Claimed]]],
+    journal: Journal,
 ) -> Accounts:
     """Compare everything with everything."""
     accounts = Accounts()
@@ -86,7 +86,8 @@ async def settle(
     due = sum(Grid.of(f"{name}/m", "default", every_s=every_s).count(begun, others.walked) for name in calls)
     _ticks(accounts, ticks, others, counted, due)
     _calls(accounts, calls, per_target)
-    _repeats(accounts, ticks, *repeats)
+    _claimed_again(accounts, ticks, journal.repeats(CLAIM))
+    _called_again(accounts, sum(calls.values()), journal)
     _announcements(accounts, changes, announced, messages)
     _leaks(accounts, others)
     return accounts
@@ -123,21 +124,28 @@ def _calls(accounts: Accounts, calls: Mapping[str, int], per_target: Mapping[str
     accounts.law(made - runs <= without, f"{made - runs} calls are without a run, and only {without} claims")
 
 
-def _repeats(
-    accounts: Accounts,
-    ticks: Any,
-    excused: Sequence[tuple[Claimed, Claimed]],
-    others: Sequence[tuple[Claimed, Claimed]],
-) -> None:
+def _claimed_again(accounts: Accounts, ticks: Any, repeats: Repeats) -> None:
     """A tick is taken a second time only after a crash of the first; how soon, and whether the repeats all count."""
-    took_s = sorted((second.at_ns - first.at_ns) / 1e9 for first, second in excused)
+    took_s = sorted((second.at_ns - first.at_ns) / 1e9 for first, second in repeats.excused)
     if took_s:
         accounts.figures["seconds from a claim to the next one, median and longest"] = (
             f"{took_s[len(took_s) // 2]:.1f}, {took_s[-1]:.1f}"
         )
+    others = repeats.others
     accounts.law(not others, f"{len(others)} ticks were taken twice and nobody had crashed: {others[:3]}")
-    written = len(excused) + len(others)
+    written = len(repeats.excused) + len(others)
     accounts.law(ticks.repeated >= written, f"{written} repeats were seen, and {ticks.repeated} counted")
+
+
+def _called_again(accounts: Accounts, made: int, journal: Journal) -> None:
+    """A provider is called twice for a tick only after a crash between the first call and its commit; every call has its tick."""
+    calls = journal.repeats(CALL)
+    accounts.figures["ticks sent to a provider twice (a crash came between call and commit)"] = len(calls.excused)
+    others = calls.others
+    accounts.law(not others, f"{len(others)} ticks were sent twice and nobody had crashed: {others[:3]}")
+    accounts.law(made <= calls.steps, f"{made} calls at the providers, and only {calls.steps} belong to a tick")
+    most = calls.steps - journal.hits
+    accounts.law(made >= most, f"{calls.steps} calls were begun, {made} arrived, and only {journal.hits} crashes came between")
 
 
 def _announcements(
@@ -155,7 +163,7 @@ def _announcements(
     for row in announced:
         expected[row.incident].append(row.id)
         kinds[row.incident, row.type.removeprefix("incident.")] += 1
-    told = {key: n for key, n in kinds.items() if key[1] in {"opened", "resolved"}}
+    told = {key: n for key, n in kinds.items() if key[1] in {"opened", "updated", "resolved"}}
     accounts.figures |= {
         "incidents opened": sum(n for (_, kind), n in changes.items() if kind == "opened"),
         "incidents resolved": sum(n for (_, kind), n in changes.items() if kind == "resolved"),

@@ -9,9 +9,7 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import shutil
-import socket
 import sys
 import tempfile
 import time
@@ -35,100 +33,18 @@ from app.targets.grid import Walk
 from app.targets.load import load_config
 from tests.crash.accounts import Accounts, settle
 from tests.crash.journal import Journal
-from tests.crash.replica import POINTS, VARIABLE
-from tests.crash.surroundings import SECRET, SECRET_VARIABLE, Providers, Receiver, config, providers, receiving
+from tests.crash.lookout import Lookout
+from tests.crash.replica import POINTS
+from tests.crash.report import Plan, report
+from tests.crash.ship import Replica, berth
+from tests.crash.surroundings import Providers, Receiver, config, providers, receiving
 
-ROOT = Path(__file__).parents[2]
 FIRE_S = 8.0
 """How long a sentence may wait for its process to come by the point."""
-STOP_S = 60.0
-"""Far longer than the grace, for a machine that has other things to do."""
-
-
-@dataclass(kw_only=True)
-class Plan:
-    """How much of what."""
-
-    seconds: float
-    targets: int
-    every_s: float
-    replicas: int = 3
-    pause_s: float = 2.0
-    """Between one death and the next."""
-    outage: float = 4.0
-    """How long a provider is down, in intervals."""
-    frozen_s: float = 15.0
-    restarts: int = 3
-    seed: int = 1
-    each_point: int = 0
-    """Deaths at each named point that the time is stretched for, to half as long again at most."""
-
-
-@dataclass
-class Replica:
-    """One `serve` process with its child; started again when it is gone."""
-
-    number: int
-    folder: Path
-    config: Path
-    environment: dict[str, str]
-    process: asyncio.subprocess.Process | None = None
-    starts: int = 0
-
-    async def keep(self) -> None:
-        """Start it as often as it ends, until cancelled; then stop it in order."""
-        try:
-            while True:
-                await self.start()
-                assert self.process is not None
-                await self.process.wait()
-        finally:
-            await self.stop()
-
-    async def start(self, *roles: str) -> None:
-        with (self.folder / "log").open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "tests.crash.replica",
-                "--config",
-                str(self.config),
-                *(part for role in roles for part in ("--role", role)),
-                cwd=ROOT,
-                env={**os.environ, **self.environment},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.starts += 1
-
-    async def stop(self) -> None:
-        process = self.process
-        if process is None or process.returncode is not None:
-            return
-        process.terminate()
-        try:
-            async with asyncio.timeout(STOP_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-            raise AssertionError(f"replica {self.number} did not stop within {STOP_S:g} s of SIGTERM") from None
-
-    def parent(self) -> psutil.Process | None:
-        if self.process is None or self.process.returncode is not None:
-            return None
-        with contextlib.suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.process.pid)
-        return None
-
-    def child(self) -> psutil.Process | None:
-        """The process with the probing roles."""
-        with contextlib.suppress(psutil.NoSuchProcess):
-            parent = self.parent()
-            children = [] if parent is None else parent.children()
-            return children[0] if children else None
-        return None
+OVERDUE_S = 15.0
+"""Longer than a busy machine needs to start a courier after all three were killed."""
+CONNECTIONS = 30
+"""Of one replica, at most: the pools of both its processes, the queue's, the election and who starts while the last one's still close."""
 
 
 @dataclass(kw_only=True)
@@ -146,13 +62,15 @@ class Fleet:
     rng: Random
     begun: datetime
     deaths: Counter[str] = field(default_factory=Counter)
-    most_connections: int = 0
-    most_processes: int = 0
+    lookout: Lookout = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lookout = Lookout(database=self.database, config=self.folder / "bandwatch.yaml")
 
     async def live(self) -> None:
         """Let them live, fail and die for the time of the plan; then let what is left be finished in peace."""
         keepers = [asyncio.create_task(replica.keep()) for replica in self.replicas]
-        weather = asyncio.create_task(self._weather())
+        weather, lookout = asyncio.create_task(self._weather()), asyncio.create_task(self.lookout.keep())
         try:
             await self._until_working()
             await self._kill()
@@ -161,9 +79,9 @@ class Fleet:
             self.providers.set_down(set())
             self.receiver.patient = True
             await asyncio.sleep(self.plan.every_s)
-            for keeper in keepers:
-                keeper.cancel()
-            ends = await asyncio.gather(*keepers, weather, return_exceptions=True)
+            for task in (*keepers, lookout):
+                task.cancel()
+            ends = await asyncio.gather(*keepers, weather, lookout, return_exceptions=True)
         assert not [end for end in ends if isinstance(end, AssertionError)], ends
         await self._finish()
 
@@ -200,7 +118,6 @@ class Fleet:
             else:
                 await self._sentence(POINTS[turn % 4])
             turn += 1
-            await self._look()
             await asyncio.sleep(self.plan.pause_s)
 
     def _too_few(self) -> bool:
@@ -249,11 +166,6 @@ class Fleet:
         named = {str(row[0]).split("/")[0] for row in rows}
         return next((replica for replica in self.replicas if f"r{replica.number}" in named), None)
 
-    async def _look(self) -> None:
-        with contextlib.suppress(Exception):
-            self.most_connections = max(self.most_connections, await self._number("SELECT count(*) FROM pg_stat_activity"))
-        self.most_processes = max(self.most_processes, len(self.left()))
-
     async def _finish(self) -> None:
         """One worker and courier, without a scheduler, until nothing is left to do."""
         last = self.replicas[0]
@@ -278,25 +190,38 @@ class Fleet:
             every_s=self.plan.every_s,
             calls=self.providers.calls(),
             messages=self.receiver.messages,
-            repeats=self.journal.repeats(),
+            journal=self.journal,
         )
-        left = self.left()
-        accounts.law(not left, f"processes are left: {left}")
-        accounts.figures |= {
-            "starts of replicas": sum(replica.starts for replica in self.replicas),
-            "most connections": self.most_connections,
-            "most processes": self.most_processes,
-        }
+        self._deeds(accounts)
+        self._remains(accounts)
         return accounts
 
-    def left(self) -> list[int]:
-        """Processes of the replicas."""
-        found = []
-        for process in psutil.process_iter(["cmdline"]):
-            command = process.info["cmdline"] or []
-            if "tests.crash.replica" in command and str(self.folder / "bandwatch.yaml") in command:
-                found.append(process.pid)
-        return found
+    def _deeds(self, accounts: Accounts) -> None:
+        """Was everything done to them that the plan asks for?"""
+        wanted = dict.fromkeys(POINTS, self.plan.each_point) | {
+            "postgres restarted": self.plan.restarts,
+            "frozen and thawed": 1,
+        }
+        few = {what: self.deaths[what] for what, n in wanted.items() if self.deaths[what] < n}
+        accounts.law(not few, f"not done often enough: {few}")
+
+    def _remains(self, accounts: Accounts) -> None:
+        """What is left of them, and the most that there was of each."""
+        seen, left = self.lookout, self.lookout.left()
+        spooled = [str(file) for file in self.folder.glob("r*/spool/*.json")]
+        accounts.law(not left, f"processes are left: {left}")
+        accounts.law(not spooled, f"runs are left in spools: {spooled}")
+        accounts.law(seen.looks > self.plan.seconds / 4, f"only {seen.looks} looks at what waits")
+        accounts.law(seen.overdue_s <= OVERDUE_S, f"an announcement was free to be taken for {seen.overdue_s:.1f} s")
+        most = self.plan.replicas * CONNECTIONS
+        accounts.law(seen.connections <= most, f"{seen.connections} connections at once, {most} at most")
+        accounts.law(seen.processes <= 2 * self.plan.replicas, f"{seen.processes} processes at once")
+        accounts.figures |= {
+            "starts of replicas": sum(replica.starts for replica in self.replicas),
+            "longest that an announcement waited past its back-off, seconds": round(seen.overdue_s, 1),
+            "most connections": seen.connections,
+            "most processes": seen.processes,
+        }
 
     async def _number(self, query: str) -> int:
         rows = await self._rows(query)
@@ -334,7 +259,7 @@ async def fleet(plan: Plan, folder: Path) -> AsyncIterator[Fleet]:
                 folder=folder,
                 server=server,
                 database=database,
-                replicas=[_replica(number, folder, server.url) for number in range(plan.replicas)],
+                replicas=[berth(number, folder, server.url) for number in range(plan.replicas)],
                 providers=played,
                 receiver=receiver,
                 journal=Journal(folder / "claims"),
@@ -346,56 +271,11 @@ async def fleet(plan: Plan, folder: Path) -> AsyncIterator[Fleet]:
         await server.stop()
 
 
-def _replica(number: int, folder: Path, dsn: str) -> Replica:
-    home = folder / f"r{number}"
-    home.mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        port = door.getsockname()[1]
-    environment = {
-        "BANDWATCH_DATABASE_URL": dsn,
-        "BANDWATCH_DATA": str(home),
-        "BANDWATCH_PORT": str(port),
-        "BANDWATCH_INSTANCE": f"r{number}",
-        "BANDWATCH_GRACE": "5s",
-        "BANDWATCH_NEUTRAL_ADDRESSES": "off",
-        "BANDWATCH_LOG_LEVEL": "warning",
-        VARIABLE: str(folder / "fate"),
-        SECRET_VARIABLE: SECRET,
-    }
-    return Replica(number=number, folder=home, config=folder / "bandwatch.yaml", environment=environment)
-
-
 async def crash_test(plan: Plan, folder: Path) -> tuple[Accounts, Counter[str]]:
     """Live, die, account."""
     async with fleet(plan, folder) as ships:
         await ships.live()
         return await ships.account(), ships.deaths
-
-
-def report(plan: Plan, accounts: Accounts, deaths: Counter[str]) -> str:
-    """The page of figures."""
-    lines = [
-        "# Crash test",
-        "",
-        "Made by `make test-crash`: three replicas of all roles on one Postgres, simulated targets of which a quarter is down at any",
-        "time, a receiver that refuses, cuts or leaves hanging three requests in ten. Processes are killed with -9 at random and at",
-        "named points, Postgres is restarted, a replica is frozen and thawed. Then the accounts are compared:",
-        "[tests/crash/accounts.py](../../tests/crash/accounts.py) has the laws.",
-        "",
-        f"{plan.seconds:g} s, {plan.targets} targets every {plan.every_s:g} s, {plan.replicas} replicas, seed {plan.seed}, one run.",
-        "",
-        "| what was done | times |",
-        "| --- | ---: |",
-        *(f"| {what.replace('_', ' ')} | {n} |" for what, n in sorted(deaths.items())),
-        "",
-        "| what came of it | n |",
-        "| --- | ---: |",
-        *(f"| {what} | {n} |" for what, n in accounts.figures.items()),
-        "",
-        "Laws that did not hold: " + ("; ".join(accounts.wrong) if accounts.wrong else "none."),
-        "",
-    ]
-    return "\n".join(lines)
 
 
 def main() -> int:

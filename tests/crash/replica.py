@@ -14,7 +14,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,19 @@ from typing import Any
 from app.alerts.answer import Answer
 from app.alerts.courier import Courier
 from app.alerts.sending import Sender
+from app.bootstrap.probing import Watchful
 from app.bootstrap.roles import Roles
 from app.bootstrap.service import ROLES, Service
 from app.cli.serve import loop_factory
-from app.measurement.model import Run
+from app.dispatch.ports import Prober
+from app.dispatch.worker import Deps
+from app.measurement.model import Reading, Run
+from app.measurement.recording import Recording
 from app.settings import load_settings
 from app.storage.ledger import Ledger
 from app.targets.model import Channel, Target
 from app.verdict.outbox import Announcement, Claim, Decision, Past, Recorded
-from tests.crash.journal import DEATH, note
+from tests.crash.journal import CALL, CLAIM, DEATH, note
 
 VARIABLE = "BANDWATCH_TEST_CRASH"
 POINTS = ("after_claim", "after_commit", "after_send")
@@ -65,7 +69,7 @@ class DoomedLedger(Ledger):
     async def claim(self, *, target: str, location: str, due_at: datetime, owner: str) -> Claim:
         claim = await Ledger.claim(self, target=target, location=location, due_at=due_at, owner=owner)
         if claim is not Claim.DONE:
-            note(self.fate.claims, f"{target}|{location}|{due_at.isoformat()}")
+            note(self.fate.claims, CLAIM, _tick(target, due_at))
             self.fate.at("after_claim")
         return claim
 
@@ -73,6 +77,19 @@ class DoomedLedger(Ledger):
         recorded = await Ledger.record(self, run, target=target, decide=decide, result=result)
         self.fate.at("after_commit")
         return recorded
+
+
+@dataclass(frozen=True, slots=True)
+class NotedProber:
+    """Writes down which tick it calls a provider for, before it does."""
+
+    inner: Prober
+    claims: Path
+
+    async def probe(self, target: Target, *, scheduled_at: datetime | None = None) -> tuple[Recording, Reading]:
+        if scheduled_at is not None:
+            note(self.claims, CALL, _tick(target.name, scheduled_at))
+        return await self.inner.probe(target, scheduled_at=scheduled_at)
 
 
 @dataclass(slots=True)
@@ -105,10 +122,18 @@ class DoomedRoles(Roles):
         made = Roles._ledger(self)
         return DoomedLedger(database=made.database, clock=made.clock, thresholds=made.thresholds, fate=self.fate)
 
+    def _deps(self, prober: Watchful) -> Deps:
+        return replace(Roles._deps(self, prober), prober=NotedProber(prober, self.fate.claims))
+
     def _courier(self) -> Courier:
         courier = Roles._courier(self)
         courier.sender = DoomedSender(courier._post(), self.fate)
         return courier
+
+
+def _tick(target: str, due_at: datetime) -> str:
+    """All targets are at one location here."""
+    return f"{target}|{due_at.isoformat()}"
 
 
 def main() -> None:

@@ -36,3 +36,4 @@ def test_the_accounts_are_right_after_ten_minutes(folder: Path) -> None:
     accounts, deaths = asyncio.run(crash_test(Plan(seconds=600.0, targets=50, every_s=15.0, each_point=20), folder))
     assert accounts.wrong == []
     assert all(deaths[point] >= 20 for point in POINTS)
+    assert deaths["postgres restarted"] == 3
